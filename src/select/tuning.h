@@ -1,0 +1,28 @@
+// Tuning rows: what AUTO takes at which N, one table per architecture, measured.
+#pragma once
+
+#include <cstdint>
+
+#include "core/problem.h"
+
+namespace softmax {
+
+// Up to and including `max_cols` columns, `algo` is the best there is. Tables are in rising order
+// of max_cols and end with a row without a limit, so that every problem has an answer.
+struct TuningRow {
+  std::int64_t max_cols;
+  std::int32_t algo;
+};
+
+constexpr std::int64_t kNoLimit = INT64_MAX;
+
+struct TuningTable {
+  const char *name;
+  const TuningRow *rows;
+  int count;
+};
+
+// The table for a device and an input type.
+TuningTable tuning_table(const DeviceCaps &caps, std::int32_t x_dtype);
+
+}  // namespace softmax
