@@ -109,7 +109,8 @@ struct OnlineSum {
   SOFTMAX_HD Pair<T> pair() const {
     if (max < Limits<T>::lowest()) return {max, sum.hi - T(1)};  // sum 0, or NaN
     const T own = exp.times(max, T(1));
-    return {max, exp_times(raw_difference(exp.reference(), max), sum.without(own))};
+    // Not exp_times(..., rest): rest may be far below the factors that it takes.
+    return {max, exp_of(raw_difference(exp.reference(), max)) * sum.without(own)};
   }
 };
 
