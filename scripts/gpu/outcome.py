@@ -1,6 +1,7 @@
 # What came of a step, and the short table of all of them.
 import dataclasses
 
+SKIP_CODE = 77  # how the project's test programs say that they skipped everything
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 
 
@@ -35,17 +36,20 @@ def judge(name, counts, result, source_id=None) -> Outcome:
         outcome.failed_names = counts.get("failed_names", [])
     if result.code is None:
         outcome.note = result.note
+    elif result.code == SKIP_CODE and not outcome.failed:
+        outcome.status = SKIPPED
+        outcome.note = (result.output.strip().splitlines() or ["all skipped"])[-1]
     elif counts is None:
         outcome.note = f"exit code {result.code} and no readable summary"
     elif counts["failed"] > 0:
         outcome.note = "failed: " + ", ".join(outcome.failed_names[:3])
     elif source_id and counts.get("source_id") not in (None, source_id):
         outcome.note = f"built from source {counts['source_id']}, not {source_id}"
-    elif counts["passed"] == 0 and counts["skipped"] > 0:
-        outcome.status = SKIPPED
-        outcome.note = "all skipped"
     elif result.code != 0:
         outcome.note = f"exit code {result.code}"
+    elif counts["passed"] == 0 and counts["skipped"] > 0:
+        outcome.status = SKIPPED
+        outcome.note = f"all skipped: {outcome.skipped_names[0]}" if outcome.skipped_names else ""
     elif counts["passed"] == 0:
         outcome.note = "ran no test"
     else:
