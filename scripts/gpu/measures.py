@@ -132,7 +132,8 @@ def profile(context, limit):
         return judged
     text = table_file.read_text(encoding="utf-8", errors="replace")
     context.log.write(text)
-    plan = [line for line in read_json_lines(plan_file) if line["record"] == "launch"]
+    plan = read_json_lines(plan_file)
+    card, plan = plan[0], [line for line in plan if line["record"] == "launch"]
     try:
         kernels = parse_ncu_csv(text, chosen)
     except (ValueError, KeyError) as error:
@@ -153,6 +154,7 @@ def profile(context, limit):
         judged.failed += not complete
     judged.details["launches"] = launches
     judged.details["metrics"] = chosen
+    judged.details["card"] = card
     if judged.failed:
         judged.note = "counters are missing"
     else:
