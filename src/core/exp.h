@@ -7,9 +7,12 @@
 
 #if defined(__CUDACC__)
 #define SOFTMAX_HD __host__ __device__ __forceinline__
-#define SOFTMAX_UNROLL _Pragma("unroll")
 #else
 #define SOFTMAX_HD inline
+#endif
+#if defined(__CUDA_ARCH__)
+#define SOFTMAX_UNROLL _Pragma("unroll")
+#else
 #define SOFTMAX_UNROLL
 #endif
 

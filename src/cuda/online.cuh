@@ -15,12 +15,10 @@ template <typename X, typename Y>
 __device__ __forceinline__ Pair<AccOf<X>> online_pair(const RowView<X, Y> &row,
                                                       const PackCols<X> &columns, bool is_log) {
   OnlineSum<AccOf<X>, ExpFor<X, Y>> online;
-  for (std::int64_t col = columns.first; col < row.cols; col += columns.step()) {
-    AccOf<X> value[PackCols<X>::kCount];
-    columns.load(row.x, col, row.cols, value);
+  read_row(columns, row.x, row.cols, [&](const auto &value) {
     online.make_room(group_max(value));
     add_terms(online.sum, value, online.exp, is_log);
-  }
+  });
   return online.pair();
 }
 

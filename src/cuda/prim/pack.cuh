@@ -50,13 +50,14 @@ __device__ __forceinline__ void store_word(T *p, const Word<T> &word) {
   }
 }
 
-// The pack that begins at column `col` (col < cols). Columns at and past cols read as -inf, which
-// adds nothing to a maximum or a sum.
+// The pack that begins at column `col` (col < cols): as words where `whole` says that the address
+// is aligned and no column is past the end. Columns at and past cols read as -inf, which adds
+// nothing to a maximum or a sum.
 template <typename X, int kCols>
 __device__ __forceinline__ void load_pack(const X *row, std::int64_t col, std::int64_t cols,
-                                          bool aligned, AccOf<X> (&value)[kCols]) {
+                                          bool whole, AccOf<X> (&value)[kCols]) {
   static_assert(kCols == kPackCols<X>, "a pack is one word of input");
-  if (aligned && col + kCols <= cols) {
+  if (whole) {
     const Word<X> word = load_word(row + col);
 #pragma unroll
     for (int i = 0; i < kCols; ++i) value[i] = DeviceElement<X>::load(word.element[i]);
@@ -69,11 +70,11 @@ __device__ __forceinline__ void load_pack(const X *row, std::int64_t col, std::i
 }
 
 template <StoreHint hint, typename Y, typename Acc, int kCols>
-__device__ __forceinline__ void store_pack(Y *row, std::int64_t col, std::int64_t cols,
-                                           bool aligned, const Acc (&value)[kCols]) {
+__device__ __forceinline__ void store_pack(Y *row, std::int64_t col, std::int64_t cols, bool whole,
+                                           const Acc (&value)[kCols]) {
   constexpr int kWordCols = kWordBytes / static_cast<int>(sizeof(Y));
   static_assert(kCols % kWordCols == 0, "a pack is whole words of output too");
-  if (aligned && col + kCols <= cols) {
+  if (whole) {
 #pragma unroll
     for (int first = 0; first < kCols; first += kWordCols) {
       Word<Y> word;

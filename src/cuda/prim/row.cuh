@@ -48,6 +48,9 @@ using ExpFor =
     std::conditional_t<sizeof(Y) == 2, CoarseExp, ShiftedExp<typename DeviceElement<X>::Acc>>;
 
 // ---- the columns of a thread: groups of kCount, from `first`, `step` apart ----
+//
+// A group is whole when all its columns exist and words may be used for it; whole groups come
+// first, in a loop of their own without a check a column.
 
 // Group member i is `stride` columns after member i - 1: with stride = threads, neighbouring
 // threads read neighbouring columns; with stride = 1 a lone thread reads along its row. Four at a
@@ -61,26 +64,27 @@ struct StridedCols {
 
   __device__ __forceinline__ std::int64_t step() const { return kCount * stride; }
 
+  // Columns before which a group must begin to be whole.
+  __device__ __forceinline__ std::int64_t whole_end(std::int64_t cols, const void *,
+                                                    const void *) const {
+    return cols - (kCount - 1) * stride;
+  }
+
   __device__ __forceinline__ void load(const X *row, std::int64_t col, std::int64_t cols,
-                                       Acc (&value)[kCount]) const {
-    if (col + (kCount - 1) * stride < cols) {
+                                       bool whole, Acc (&value)[kCount]) const {
 #pragma unroll
-      for (int i = 0; i < kCount; ++i) value[i] = load_element(row + col + i * stride);
-    } else {
-#pragma unroll
-      for (int i = 0; i < kCount; ++i) {
-        value[i] = col + i * stride < cols ? load_element(row + col + i * stride)
-                                           : -Limits<Acc>::infinity();
-      }
+    for (int i = 0; i < kCount; ++i) {
+      value[i] = whole || col + i * stride < cols ? load_element(row + col + i * stride)
+                                                  : -Limits<Acc>::infinity();
     }
   }
 
   template <StoreHint hint, typename Y>
-  __device__ __forceinline__ void store(Y *row, std::int64_t col, std::int64_t cols,
+  __device__ __forceinline__ void store(Y *row, std::int64_t col, std::int64_t cols, bool whole,
                                         const Acc (&value)[kCount]) const {
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
-      if (col + i * stride < cols) store_element(row + col + i * stride, value[i]);
+      if (whole || col + i * stride < cols) store_element(row + col + i * stride, value[i]);
     }
   }
 };
@@ -98,17 +102,44 @@ struct PackCols {
 
   __device__ __forceinline__ std::int64_t step() const { return stride; }
 
+  // Where one of the addresses is unaligned, no group is whole.
+  __device__ __forceinline__ std::int64_t whole_end(std::int64_t cols, const void *x,
+                                                    const void *y) const {
+    return is_word_aligned(x) && is_word_aligned(y) ? cols - (kCount - 1) : 0;
+  }
+
   __device__ __forceinline__ void load(const X *row, std::int64_t col, std::int64_t cols,
-                                       Acc (&value)[kCount]) const {
-    load_pack(row, col, cols, is_word_aligned(row), value);
+                                       bool whole, Acc (&value)[kCount]) const {
+    load_pack(row, col, cols, whole, value);
   }
 
   template <StoreHint hint, typename Y>
-  __device__ __forceinline__ void store(Y *row, std::int64_t col, std::int64_t cols,
+  __device__ __forceinline__ void store(Y *row, std::int64_t col, std::int64_t cols, bool whole,
                                         const Acc (&value)[kCount]) const {
-    store_pack<hint>(row, col, cols, is_word_aligned(row), value);
+    store_pack<hint>(row, col, cols, whole, value);
   }
 };
+
+// Calls body(col, whole) for every group, in the order of columns.
+template <typename Cols, typename Body>
+__device__ __forceinline__ void for_each_group(const Cols &columns, std::int64_t cols,
+                                               std::int64_t whole_end, Body body) {
+  std::int64_t col = columns.first;
+  for (; col < whole_end; col += columns.step()) body(col, true);
+  for (; col < cols; col += columns.step()) body(col, false);
+}
+
+// Calls body(value) with every group's elements.
+template <typename Cols, typename X, typename Body>
+__device__ __forceinline__ void read_row(const Cols &columns, const X *row, std::int64_t cols,
+                                         Body body) {
+  for_each_group(columns, cols, columns.whole_end(cols, row, row),
+                 [&](std::int64_t col, bool whole) {
+                   AccOf<X> value[Cols::kCount];
+                   columns.load(row, col, cols, whole, value);
+                   body(value);
+                 });
+}
 
 // ---- the steps of a row ----
 
@@ -144,17 +175,18 @@ template <StoreHint hint, typename X, typename Y, typename Cols>
 __device__ __forceinline__ void write_row(const RowView<X, Y> &row, const Cols &columns,
                                           const RowFactors<AccOf<X>> &factors, bool is_log) {
   const ExpFor<X, Y> exp(factors.max);
-  for (std::int64_t col = columns.first; col < row.cols; col += columns.step()) {
-    AccOf<X> value[Cols::kCount];
-    columns.load(row.x, col, row.cols, value);
-    if (is_log) {
+  for_each_group(columns, row.cols, columns.whole_end(row.cols, row.x, row.y),
+                 [&](std::int64_t col, bool whole) {
+                   AccOf<X> value[Cols::kCount];
+                   columns.load(row.x, col, row.cols, whole, value);
+                   if (is_log) {
 #pragma unroll
-      for (auto &v : value) v = exp.log_value(v, factors.log_sum);
-    } else {
-      exp.times(value, factors.inverse_sum, value);
-    }
-    columns.template store<hint>(row.y, col, row.cols, value);
-  }
+                     for (auto &v : value) v = exp.log_value(v, factors.log_sum);
+                   } else {
+                     exp.times(value, factors.inverse_sum, value);
+                   }
+                   columns.template store<hint>(row.y, col, row.cols, whole, value);
+                 });
 }
 
 }  // namespace softmax

@@ -11,21 +11,14 @@ template <typename X, typename Y, typename Cols, typename Reduction>
 __device__ __forceinline__ void three_pass_row(const RowArgs &args, const RowView<X, Y> &row,
                                                const Cols &columns, const Reduction &reduction) {
   using Acc = AccOf<X>;
-  Acc value[Cols::kCount];
-
   Acc max = -Limits<Acc>::infinity();
-  for (std::int64_t col = columns.first; col < row.cols; col += columns.step()) {
-    columns.load(row.x, col, row.cols, value);
-    max = fmax(max, group_max(value));
-  }
+  read_row(columns, row.x, row.cols, [&](const auto &value) { max = fmax(max, group_max(value)); });
   max = reduction.max(max);
 
   const ExpFor<X, Y> exp(finite_reference(max));
   CompensatedSum<Acc> sum;
-  for (std::int64_t col = columns.first; col < row.cols; col += columns.step()) {
-    columns.load(row.x, col, row.cols, value);
-    add_terms(sum, value, exp, args.is_log);
-  }
+  read_row(columns, row.x, row.cols,
+           [&](const auto &value) { add_terms(sum, value, exp, args.is_log); });
   sum = reduction.sum(sum);
 
   const auto factors = finish(Pair<Acc>{max, sum.without(Acc(1))}, args.empty_is_zero);
