@@ -99,7 +99,7 @@ def parse_ncu_csv(text: str, chosen: dict):
 
 
 def profile(context, limit):
-    """Counts sectors and DRAM bytes of one launch of each algorithm; details["launches"]."""
+    """Counts sectors and DRAM bytes of one launch of each algorithm; data["launches"]."""
     name = "ncu"
     program = context.bin / "ladder"
     if shutil.which("ncu") is None:
@@ -152,9 +152,9 @@ def profile(context, limit):
         complete = all(kernel[quantity] is not None for quantity in REQUIRED)
         judged.passed += complete
         judged.failed += not complete
-    judged.details["launches"] = launches
-    judged.details["metrics"] = chosen
-    judged.details["card"] = card
+    judged.data["launches"] = launches
+    judged.data["metrics"] = chosen
+    judged.data["card"] = card
     if judged.failed:
         judged.note = "counters are missing"
     else:

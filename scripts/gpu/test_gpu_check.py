@@ -39,7 +39,7 @@ import json, os, sys, time
 time.sleep(float(os.environ.get("FAKE_SLEEP", "0")))
 if "FAKE_NO_SUMMARY" not in os.environ:
     failed = int(os.environ.get("FAKE_FAILED", "0"))
-    json.dump({"passed": int(os.environ.get("FAKE_PASSED", "5")), "failed": failed, "skipped": 1,
+    json.dump({"assertions": 77, "passed": int(os.environ.get("FAKE_PASSED", "5")), "failed": failed, "skipped": 1,
                "skipped_names": ["two GPUs"], "failed_names": ["row of one"] * failed},
               open(sys.argv[sys.argv.index("--summary") + 1], "w"))
 sys.exit(int(os.environ.get("FAKE_CODE", "0")))
@@ -191,6 +191,7 @@ class WholeRun(unittest.TestCase):
                                        "initcheck", "synccheck", "ladder", "ncu"])
         self.assertEqual(steps["tests"]["passed"], 5)
         self.assertEqual(steps["tests"]["skipped_names"], ["two GPUs"])
+        self.assertEqual(steps["tests"]["assertions"], 77)
         self.assertEqual(steps["racecheck"]["findings"], 0)
         self.assertEqual(steps["ladder"]["skipped"], 1)
 
