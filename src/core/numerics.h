@@ -37,6 +37,26 @@ SOFTMAX_HD double fused_multiply_add(double a, double b, double c) { return fma(
 SOFTMAX_HD float log_1_plus(float x) { return log1pf(x); }
 SOFTMAX_HD double log_1_plus(double x) { return log1p(x); }
 
+// The bits of a float32 and back.
+SOFTMAX_HD std::uint32_t bits_of(float value) {
+#if defined(__CUDA_ARCH__)
+  return __float_as_uint(value);
+#else
+  std::uint32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  return bits;
+#endif
+}
+SOFTMAX_HD float float_of(std::uint32_t bits) {
+#if defined(__CUDA_ARCH__)
+  return __uint_as_float(bits);
+#else
+  float value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+#endif
+}
+
 // An unevaluated sum hi + lo, lo being what rounding took from hi.
 template <typename T>
 struct Split {
@@ -53,27 +73,36 @@ SOFTMAX_HD Split<T> two_sum(T a, T b) {
   return {sum, (a - (sum - b_seen)) + (b - b_seen)};
 }
 
-// x - max and its rounding error. lo is 0 where the difference is -inf (x is -inf, or the true
-// difference is below the type's range), so that adding it back is always safe; a NaN stays in hi.
+// x - max and its rounding error, for the exponential, which ignores lo where hi is -inf.
+template <typename T>
+SOFTMAX_HD Split<T> raw_difference(T x, T max) {
+  return two_sum(x, -max);
+}
+
+// The same for adding lo back: lo is 0 where the difference is -inf (x is -inf, or the true
+// difference is below the type's range); a NaN stays in hi.
 template <typename T>
 SOFTMAX_HD Split<T> difference(T x, T max) {
-  Split<T> d = two_sum(x, -max);
+  Split<T> d = raw_difference(x, max);
   d.lo = d.hi < Limits<T>::lowest() ? T(0) : d.lo;
   return d;
 }
 
-// factor * exp(d.hi + d.lo), for d <= ~88 and a factor whose product with exp stays in range.
+// factor * exp(d.hi + d.lo), for d.hi <= 40 and |factor| from 2^-60 to 2^60 (or 0).
 //
 // exp(d) = 2^k exp(r), k = round(d / ln 2), |r| <= ln(2)/2, by Cody and Waite's reduction; the
 // error term joins r. exp(r) = 1 + r + r^2 q(r) with q of degree 4: the approximation error is
-// below 0.2 * 2^-24, the total below 1.1 ulp. The power of two is applied last and in two steps, so
-// that results below the normal range are rounded once, not flushed.
+// below 0.2 * 2^-24, the total below 1.1 ulp. The power of two comes last, 2^-64 of it with the
+// factor: so both powers are normal numbers for every k that occurs (-174 to 58), and a result
+// below the normal range is rounded once instead of being flushed. d.lo may be NaN where d.hi is
+// -inf.
 SOFTMAX_HD float exp_times(Split<float> d, float factor) {
   constexpr float kLog2E = 1.4426950408889634f;
   constexpr float kLn2Hi = 0x1.62e430p-1f;
   constexpr float kLn2Lo = -0x1.05c610p-29f;
-  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
-  constexpr float kZeroBelow = -120.0f;  // exp is under half of the least subnormal
+  constexpr float kRound = 12582912.0f;              // 1.5 * 2^23: adding it rounds to an integer
+  constexpr std::uint32_t kRoundBits = 0x4b400000u;  // kRound's own
+  constexpr float kZeroBelow = -120.0f;              // exp is under half of the least subnormal
 
   // A NaN fails the comparison and passes through.
   const bool tiny = d.hi < kZeroBelow;
@@ -92,33 +121,17 @@ SOFTMAX_HD float exp_times(Split<float> d, float factor) {
   q = fmaf(q, r, 0.5f);
   const float mantissa = fmaf(r * r, q, r) + 1.0f;
 
-#if defined(__CUDA_ARCH__)
-  const std::int32_t exponent = __float_as_int(shifted) - __float_as_int(kRound);
-  const std::int32_t half = exponent >> 1;
-  const float scale_a = __int_as_float((half + 127) << 23);
-  const float scale_b = __int_as_float((exponent - half + 127) << 23);
-#else
-  std::int32_t shifted_bits, round_bits;
-  std::memcpy(&shifted_bits, &shifted, 4);
-  std::memcpy(&round_bits, &kRound, 4);
-  // A NaN's bits could be anything; clamp, so that the shifts below stay defined.
-  std::int32_t exponent = shifted_bits - round_bits;
-  exponent = exponent < -250 ? -250 : exponent > 250 ? 250 : exponent;
-  const std::int32_t half = exponent >> 1;
-  const std::int32_t bits_a = (half + 127) << 23;
-  const std::int32_t bits_b = (exponent - half + 127) << 23;
-  float scale_a, scale_b;
-  std::memcpy(&scale_a, &bits_a, 4);
-  std::memcpy(&scale_b, &bits_b, 4);
-#endif
-  return mantissa * factor * scale_a * scale_b;
+  // k sits in the low bits of `shifted`. Unsigned: a NaN's bits may be anything.
+  const std::uint32_t scale_bits = (bits_of(shifted) - kRoundBits + (127u + 64u)) << 23;
+  return mantissa * (factor * 0x1p-64f) * float_of(scale_bits);
 }
 
 // The same in float64, where the platform's exp is accurate to an ulp and d.lo is a first-order
 // term.
 SOFTMAX_HD double exp_times(Split<double> d, double factor) {
   const double e = exp(d.hi);
-  return fma(e, d.lo, e) * factor;
+  const double lo = e > 0.0 ? d.lo : 0.0;  // also where d.hi is -inf and d.lo NaN
+  return fma(e, lo, e) * factor;
 }
 
 template <typename T>
@@ -138,9 +151,11 @@ struct CompensatedSum {
     hi = s.hi;
     lo += s.lo;
   }
+  // Symmetric to the bit: both sides of a shuffle arrive at the same sum.
   SOFTMAX_HD void add(const CompensatedSum &other) {
-    add(other.hi);
-    lo += other.lo;
+    const Split<T> s = two_sum(hi, other.hi);
+    hi = s.hi;
+    lo = (lo + other.lo) + s.lo;
   }
   // The sum less a term that is one of its own: exact but for one rounding.
   SOFTMAX_HD T without(T term) const { return (hi - term) + lo; }
@@ -165,7 +180,8 @@ SOFTMAX_HD Pair<T> merge(Pair<T> a, Pair<T> b) {
   const Pair<T> large = a_larger ? a : b;
   const Pair<T> small = a_larger ? b : a;
   const T sum = small.rest + T(1);
-  const T scaled = small.max == large.max ? sum : exp_times(difference(small.max, large.max), sum);
+  const T scaled =
+      small.max == large.max ? sum : exp_times(raw_difference(small.max, large.max), sum);
   return {large.max, large.rest + scaled};
 }
 
@@ -196,7 +212,7 @@ struct OnlineSum {
   SOFTMAX_HD void make_room(T group_max) {
     max = group_max > max ? group_max : max;
     if (group_max > reference + T(kSlack)) {
-      const T scale = exp_of(difference(reference, group_max));
+      const T scale = exp_of(raw_difference(reference, group_max));
       // The product's rounding error is kept too. An empty sum stays 0, also against +inf.
       const T scaled = sum.hi * scale;
       sum.lo = fused_multiply_add(sum.lo, scale, fused_multiply_add(sum.hi, scale, -scaled));
@@ -204,7 +220,7 @@ struct OnlineSum {
       reference = group_max;
     }
   }
-  SOFTMAX_HD T term(T x) const { return exp_of(difference(x, reference)); }
+  SOFTMAX_HD T term(T x) const { return exp_of(raw_difference(x, reference)); }
   SOFTMAX_HD void add(T x) {
     make_room(x);
     sum.add(term(x));
@@ -212,8 +228,8 @@ struct OnlineSum {
 
   SOFTMAX_HD Pair<T> pair() const {
     if (max < Limits<T>::lowest()) return {max, sum.hi - T(1)};  // sum 0, or NaN
-    const T own = exp_of(difference(max, reference));
-    return {max, exp_times(difference(reference, max), sum.without(own))};
+    const T own = exp_of(raw_difference(max, reference));
+    return {max, exp_times(raw_difference(reference, max), sum.without(own))};
   }
 };
 
@@ -239,7 +255,7 @@ SOFTMAX_HD RowFactors<T> finish(Pair<T> row, bool empty_is_zero) {
 
 template <typename T>
 SOFTMAX_HD T softmax_value(T x, const RowFactors<T> &row) {
-  return exp_times(difference(x, row.max), row.inverse_sum);
+  return exp_times(raw_difference(x, row.max), row.inverse_sum);
 }
 
 template <typename T>
