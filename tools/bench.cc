@@ -207,15 +207,21 @@ void add_bench(CLI::App &app) {
       "bench", "How fast each algorithm is over a list of shapes, beside a copy of the same bytes");
   const auto options = std::make_shared<BenchOptions>();
   command->add_option("--shapes", options->shapes, "list of shapes, rows x columns: 4096x1000,...")
-      ->delimiter(',');
-  command->add_option("--dtype", options->dtype, "f32, f16, bf16 or f64 (f32)");
-  command->add_option("--device", options->device, "auto, cpu or cuda:K");
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("MxN");
+  command->add_option("--dtype", options->dtype, "f32, f16, bf16 or f64 (f32)")->type_name("TYPE");
+  command->add_option("--device", options->device, "auto, cpu or cuda:K")->type_name("DEVICE");
   command->add_option("--algo", options->algos, "list of algorithms (all that the device takes)")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("NAME");
   command->add_flag("--log", options->is_log, "log-softmax instead of softmax");
-  command->add_option("--json", options->json,
-                      "write the results as JSON to this file; -: print it");
+  command
+      ->add_option("--json", options->json, "write the results as JSON to this file; -: print it")
+      ->type_name("FILE");
   command->add_option("--seconds", options->min_seconds, "how long each measurement takes (0.2)")
+      ->type_name("S")
       ->check(CLI::Range(0.0, 60.0));
   command->footer(kFooter);
   command->callback([options] { bench(*options); });

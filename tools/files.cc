@@ -132,7 +132,7 @@ OutputFile::OutputFile(const std::string &path, std::int64_t bytes)
   if (fd_ < 0) fail_input("cannot write {}: {}", name_, std::strerror(errno));
   watch_signals();
   int error = fchmod(fd_, mode) == 0 ? 0 : errno;
-  if (error == 0 && fallocate(fd_, 0, 0, bytes) != 0) error = errno;
+  if (error == 0 && bytes > 0 && fallocate(fd_, 0, 0, bytes) != 0) error = errno;
   // Where the file system cannot reserve, the writes themselves will tell.
   if (error != 0 && error != EOPNOTSUPP && error != ENOSYS) {
     close_and_remove();

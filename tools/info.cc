@@ -12,7 +12,8 @@ namespace {
 
 constexpr softmax_algo_t kLastAlgo = SOFTMAX_ALGO_REFERENCE;
 
-// Empty where the device takes the algorithm, else the library's reason.
+// Empty where the device takes the algorithm, else the library's reason, without the algorithm's
+// name before it and the advice behind it: both are in the table.
 std::string refusal(const Device &device, softmax_algo_t algo) {
   softmax_desc_t desc;
   check(softmax_desc_init(&desc, sizeof desc, SOFTMAX_OP_SOFTMAX, SOFTMAX_DTYPE_F32, 1, 1));
@@ -21,7 +22,10 @@ std::string refusal(const Device &device, softmax_algo_t algo) {
   const softmax_status_t status = softmax_select(device.handle(), algo, &desc, &choice);
   if (status == SOFTMAX_SUCCESS) return "";
   if (status != SOFTMAX_STATUS_NOT_SUPPORTED_ALGO) check(status);
-  return last_library_error();
+  std::string reason = last_library_error();
+  const std::string prefix = std::string(softmax_algo_name(algo)) + ": ";
+  if (reason.compare(0, prefix.size(), prefix) == 0) reason.erase(0, prefix.size());
+  return reason.substr(0, reason.find(';'));
 }
 
 struct DeviceColumn {

@@ -40,6 +40,9 @@ int run_program(int argc, char **argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    if (argc > 1 && argv[1][0] != '-' && app.get_subcommand_no_throw(argv[1]) == nullptr) {
+      return report(kExitBadInput, fmt::format("'{}' is no command (see softmax --help)", argv[1]));
+    }
     return report(kExitBadInput, std::string(error.what()) + " (see softmax --help)");
   }
   return kExitOk;

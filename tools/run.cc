@@ -201,42 +201,61 @@ void add_run(CLI::App &app) {
   CLI::App *command = app.add_subcommand(
       "run", "Softmax over the last axis of a .npy file: to a .npy file, to a table, or both");
   const auto options = std::make_shared<RunOptions>();
-  command->add_option("input", options->input, "the .npy file of logits")->required();
-  command->add_option("-o,--output", options->output, "the .npy file to write");
+  command->add_option("input", options->input, "the .npy file of logits")
+      ->required()
+      ->type_name("FILE");
+  command->add_option("-o,--output", options->output, "the .npy file to write")->type_name("FILE");
   command->add_flag("--log", options->is_log, "log-softmax instead of softmax");
-  command->add_option("--algo", options->algo, "algorithm; softmax info lists them (auto)");
-  command->add_option("--device", options->device, "auto, cpu or cuda:K (auto: a GPU if usable)");
-  command->add_option("--dtype", options->dtype, "output type: f32, f16, bf16 or f64");
-  command->add_option("--input-dtype", options->input_dtype,
-                      "what the elements of a file without a type are: bf16");
+  command->add_option("--algo", options->algo, "algorithm; softmax info lists them (auto)")
+      ->type_name("NAME");
+  command->add_option("--device", options->device, "auto, cpu or cuda:K (auto: a GPU if usable)")
+      ->type_name("DEVICE");
   command
-      ->add_option("--block-bytes", options->block_bytes, "input bytes to work on at a time (64M)")
-      ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::PositiveNumber);
+      ->add_option("--dtype", options->dtype,
+                   "output type: f32, f16, bf16 or f64 (that of the input)")
+      ->type_name("TYPE");
+  command
+      ->add_option("--input-dtype", options->input_dtype,
+                   "what the elements of a file without a type are: bf16")
+      ->type_name("TYPE");
+  command
+      ->add_option("--block-bytes", options->block_bytes,
+                   "input bytes to work on at a time, as 65536 or 64MB (64MB)")
+      ->transform(CLI::AsSizeValue(false).description(""))
+      ->check(CLI::PositiveNumber)
+      ->type_name("BYTES");
   command->add_flag("--progress", options->show_progress,
                     "show progress even if nobody watches a terminal");
   CLI::Option_group *table = command->add_option_group("Table");
   table->add_option("--top", options->top, "show the K most likely classes of each row")
-      ->check(CLI::PositiveNumber);
-  table->add_option("--labels", options->labels,
-                    "file of class names, one a line, split at line feeds and not stripped");
-  table->add_option("--rows", options->rows,
-                    "file of row names, one for each row or for each index of the axis before the "
-                    "last");
-  CLI::Option *row = table
-                         ->add_option("--row", options->row,
-                                      "only this row, or the rows under this index: I[,J...]")
-                         ->delimiter(',');
+      ->check(CLI::PositiveNumber)
+      ->type_name("K");
+  table
+      ->add_option("--labels", options->labels,
+                   "file of class names, one a line, split at line feeds and not stripped")
+      ->type_name("FILE");
+  table
+      ->add_option("--rows", options->rows,
+                   "file of row names, one for each row or for each index of the axis before the "
+                   "last")
+      ->type_name("FILE");
+  CLI::Option *row =
+      table->add_option("--row", options->row, "only this row, or the rows under this index")
+          ->delimiter(',')
+          ->allow_extra_args(false)
+          ->type_name("I,J");
   table->add_option("--limit", options->limit, "show at most this many rows, 0 for all (50)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("ROWS");
   CLI::Option *ctc = table->add_option(
       "--ctc", options->ctc_blank,
       "the number of the blank class: read the rows as steps of text lines, greedily");
-  ctc->check(CLI::NonNegativeNumber)->excludes(row);
+  ctc->check(CLI::NonNegativeNumber)->type_name("BLANK")->excludes(row);
   table
       ->add_option("--ctc-steps", options->ctc_steps,
                    "steps in a line (the extent of the axis before the last)")
       ->check(CLI::PositiveNumber)
+      ->type_name("STEPS")
       ->needs(ctc);
   command->footer(kFooter);
   command->callback([options] { run(*options); });

@@ -88,12 +88,15 @@ void add_select(CLI::App &app) {
   CLI::App *command =
       app.add_subcommand("select", "What would run for M rows of N columns, and why");
   const auto options = std::make_shared<SelectOptions>();
-  command->add_option("M", options->rows, "rows")->required();
-  command->add_option("N", options->cols, "columns: the softmax axis")->required();
-  command->add_option("--dtype", options->dtype, "input type: f32, f16, bf16 or f64 (f32)");
-  command->add_option("--output-dtype", options->output_dtype, "output type (that of the input)");
-  command->add_option("--device", options->device, "auto, cpu or cuda:K");
-  command->add_option("--algo", options->algo, "ask about this algorithm instead of auto");
+  command->add_option("M", options->rows, "rows")->required()->type_name("");
+  command->add_option("N", options->cols, "columns: the softmax axis")->required()->type_name("");
+  command->add_option("--dtype", options->dtype, "input type: f32, f16, bf16 or f64 (f32)")
+      ->type_name("TYPE");
+  command->add_option("--output-dtype", options->output_dtype, "output type (that of the input)")
+      ->type_name("TYPE");
+  command->add_option("--device", options->device, "auto, cpu or cuda:K")->type_name("DEVICE");
+  command->add_option("--algo", options->algo, "ask about this algorithm instead of auto")
+      ->type_name("NAME");
   command->add_flag("--log", options->is_log, "log-softmax instead of softmax");
   command->add_flag("-v,--verbose", options->is_verbose,
                     "also every candidate that declined before the one that was taken, and why");
