@@ -4,27 +4,22 @@
 // brings a whole sector for one element.
 #pragma once
 
-#include "cuda/prim/row.cuh"
+#include "cuda/prim/three_pass.cuh"
 
 namespace softmax {
 
+// A thread has its row to itself: there is nothing to reduce over.
+template <typename T>
+struct NoReduction {
+  __device__ __forceinline__ T max(T value) const { return value; }
+  __device__ __forceinline__ CompensatedSum<T> sum(CompensatedSum<T> value) const { return value; }
+};
+
 template <typename X, typename Y>
 __global__ void __launch_bounds__(kMaxBlockThreads) naive_kernel(RowArgs args) {
-  using Acc = AccOf<X>;
+  const StridedCols<X> columns{0, 1};
   for_each_row<X, Y>(args, [&](const RowView<X, Y> &row) {
-    Acc max = -Limits<Acc>::infinity();
-    for (std::int64_t col = 0; col < row.cols; ++col) max = fmax(max, load_element(row.x + col));
-
-    const Acc reference = finite_reference(max);
-    CompensatedSum<Acc> sum;
-    for (std::int64_t col = 0; col < row.cols; ++col) {
-      sum.add(exp_of(raw_difference(load_element(row.x + col), reference)));
-    }
-
-    const auto factors = finish(Pair<Acc>{max, sum.without(Acc(1))}, args.empty_is_zero);
-    for (std::int64_t col = 0; col < row.cols; ++col) {
-      store_element(row.y + col, output_value(load_element(row.x + col), factors, args.is_log));
-    }
+    three_pass_row(args, row, columns, NoReduction<AccOf<X>>{});
   });
 }
 

@@ -4,48 +4,52 @@
 // threads log2(256) = 8 times, with a block barrier at every level.
 #pragma once
 
-#include "cuda/prim/row.cuh"
+#include "cuda/prim/three_pass.cuh"
 
 namespace softmax {
+
+// One slot a thread. The two trees are apart, so that the next row's maxima cannot overwrite a sum
+// that is still being read.
+template <typename T>
+struct TreeReduction {
+  T *max_tree;
+  Split<T> *sum_tree;
+
+  __device__ __forceinline__ T max(T value) const {
+    return reduce(max_tree, value, [](T &a, const T &b) { a = fmax(a, b); });
+  }
+  __device__ __forceinline__ CompensatedSum<T> sum(CompensatedSum<T> value) const {
+    return CompensatedSum<T>::of(
+        reduce(sum_tree, value.parts(), [](Split<T> &a, const Split<T> &b) {
+          CompensatedSum<T> sum = CompensatedSum<T>::of(a);
+          sum.add(CompensatedSum<T>::of(b));
+          a = sum.parts();
+        }));
+  }
+
+ private:
+  template <typename Value, typename Combine>
+  static __device__ __forceinline__ Value reduce(Value *tree, Value value, Combine combine) {
+    const int thread = threadIdx.x;
+    tree[thread] = value;
+    __syncthreads();
+    for (int half = blockDim.x / 2; half > 0; half /= 2) {
+      if (thread < half) combine(tree[thread], tree[thread + half]);
+      __syncthreads();
+    }
+    return tree[0];
+  }
+};
 
 template <typename X, typename Y>
 __global__ void __launch_bounds__(kMaxBlockThreads) shared_kernel(RowArgs args) {
   using Acc = AccOf<X>;
   __shared__ Acc max_tree[kMaxBlockThreads];
-  __shared__ CompensatedSum<Acc> sum_tree[kMaxBlockThreads];
-  const int thread = threadIdx.x;
-
-  for_each_row<X, Y>(args, [&](const RowView<X, Y> &row) {
-    Acc max = -Limits<Acc>::infinity();
-    for (std::int64_t col = thread; col < row.cols; col += blockDim.x) {
-      max = fmax(max, load_element(row.x + col));
-    }
-    max_tree[thread] = max;
-    __syncthreads();
-    for (int half = blockDim.x / 2; half > 0; half /= 2) {
-      if (thread < half) max_tree[thread] = fmax(max_tree[thread], max_tree[thread + half]);
-      __syncthreads();
-    }
-    max = max_tree[0];
-
-    const Acc reference = finite_reference(max);
-    CompensatedSum<Acc> sum;
-    for (std::int64_t col = thread; col < row.cols; col += blockDim.x) {
-      sum.add(exp_of(raw_difference(load_element(row.x + col), reference)));
-    }
-    sum_tree[thread] = sum;
-    __syncthreads();
-    for (int half = blockDim.x / 2; half > 0; half /= 2) {
-      if (thread < half) sum_tree[thread].add(sum_tree[thread + half]);
-      __syncthreads();
-    }
-    sum = sum_tree[0];
-
-    const auto factors = finish(Pair<Acc>{max, sum.without(Acc(1))}, args.empty_is_zero);
-    for (std::int64_t col = thread; col < row.cols; col += blockDim.x) {
-      store_element(row.y + col, output_value(load_element(row.x + col), factors, args.is_log));
-    }
-  });
+  __shared__ Split<Acc> sum_tree[kMaxBlockThreads];
+  const TreeReduction<Acc> reduction{max_tree, sum_tree};
+  const StridedCols<X> columns{threadIdx.x, blockDim.x};
+  for_each_row<X, Y>(
+      args, [&](const RowView<X, Y> &row) { three_pass_row(args, row, columns, reduction); });
 }
 
 }  // namespace softmax

@@ -4,35 +4,18 @@
 // The barriers of a reduction fall from one a tree level to one.
 #pragma once
 
-#include "cuda/prim/row.cuh"
+#include "cuda/prim/reduce.cuh"
+#include "cuda/prim/three_pass.cuh"
 
 namespace softmax {
 
 template <typename X, typename Y>
 __global__ void __launch_bounds__(kMaxBlockThreads) shuffle_kernel(RowArgs args) {
-  using Acc = AccOf<X>;
-  __shared__ RowScratch<Acc> scratch;
-  const int thread = threadIdx.x;
-
-  for_each_row<X, Y>(args, [&](const RowView<X, Y> &row) {
-    Acc max = -Limits<Acc>::infinity();
-    for (std::int64_t col = thread; col < row.cols; col += blockDim.x) {
-      max = fmax(max, load_element(row.x + col));
-    }
-    max = row_max(max, scratch);
-
-    const Acc reference = finite_reference(max);
-    CompensatedSum<Acc> sum;
-    for (std::int64_t col = thread; col < row.cols; col += blockDim.x) {
-      sum.add(exp_of(raw_difference(load_element(row.x + col), reference)));
-    }
-    sum = row_sum(sum, scratch);
-
-    const auto factors = finish(Pair<Acc>{max, sum.without(Acc(1))}, args.empty_is_zero);
-    for (std::int64_t col = thread; col < row.cols; col += blockDim.x) {
-      store_element(row.y + col, output_value(load_element(row.x + col), factors, args.is_log));
-    }
-  });
+  __shared__ RowScratch<AccOf<X>> scratch;
+  const ShuffleReduction<AccOf<X>> reduction{scratch};
+  const StridedCols<X> columns{threadIdx.x, blockDim.x};
+  for_each_row<X, Y>(
+      args, [&](const RowView<X, Y> &row) { three_pass_row(args, row, columns, reduction); });
 }
 
 }  // namespace softmax

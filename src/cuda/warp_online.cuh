@@ -16,17 +16,16 @@ __global__ void __launch_bounds__(kMaxBlockThreads) warp_online_kernel(RowArgs a
   namespace cg = cooperative_groups;
   using Acc = AccOf<X>;
   const auto warp = cg::tiled_partition<kWarpThreads>(cg::this_thread_block());
-  const std::int64_t first = std::int64_t{warp.thread_rank()} * kPackCols<X>;
-  const std::int64_t stride = std::int64_t{kWarpThreads} * kPackCols<X>;
+  const PackCols<X> columns(warp.thread_rank(), kWarpThreads);
 
   for_each_row<X, Y>(args, [&](const RowView<X, Y> &row) {
-    const Pair<Acc> own = online_packs(row.x, first, stride, row.cols, args.is_log).pair();
+    const Pair<Acc> own = online_pair(row, columns, args.is_log);
     Pair<Acc> pair =
         cg::reduce(warp, own, [](const Pair<Acc> &a, const Pair<Acc> &b) { return merge(a, b); });
     // merge is commutative up to rounding only: all lanes go on with lane 0's.
     pair = warp.shfl(pair, 0);
     const auto factors = finish(pair, args.empty_is_zero);
-    write_packs<StoreHint::kStreaming>(row, first, stride, factors, args.is_log);
+    write_row<StoreHint::kStreaming>(row, columns, factors, args.is_log);
   });
 }
 

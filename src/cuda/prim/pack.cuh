@@ -50,57 +50,46 @@ __device__ __forceinline__ void store_word(T *p, const Word<T> &word) {
   }
 }
 
-// The pack that begins at column `col` (col < cols). Columns at and past cols read as -inf, which
-// adds nothing to a maximum or a sum.
-template <typename X>
-struct Pack {
-  static constexpr int kCols = kPackCols<X>;
-  using Acc = AccOf<X>;
-  Acc value[kCols];
-
-  __device__ __forceinline__ void load(const X *row, std::int64_t col, std::int64_t cols,
-                                       bool aligned) {
-    if (aligned && col + kCols <= cols) {
-      const Word<X> word = load_word(row + col);
+// The pack that begins at column `col` (col < cols): as words where `whole` says that the address
+// is aligned and no column is past the end. Columns at and past cols read as -inf, which adds
+// nothing to a maximum or a sum.
+template <typename X, int kCols>
+__device__ __forceinline__ void load_pack(const X *row, std::int64_t col, std::int64_t cols,
+                                          bool whole, AccOf<X> (&value)[kCols]) {
+  static_assert(kCols == kPackCols<X>, "a pack is one word of input");
+  if (whole) {
+    const Word<X> word = load_word(row + col);
 #pragma unroll
-      for (int i = 0; i < kCols; ++i) value[i] = DeviceElement<X>::load(word.element[i]);
-    } else {
+    for (int i = 0; i < kCols; ++i) value[i] = DeviceElement<X>::load(word.element[i]);
+  } else {
 #pragma unroll
-      for (int i = 0; i < kCols; ++i) {
-        value[i] = col + i < cols ? load_element(row + col + i) : -Limits<Acc>::infinity();
-      }
+    for (int i = 0; i < kCols; ++i) {
+      value[i] = col + i < cols ? load_element(row + col + i) : -Limits<AccOf<X>>::infinity();
     }
   }
+}
 
-  template <StoreHint hint, typename Y>
-  __device__ __forceinline__ void store(Y *row, std::int64_t col, std::int64_t cols,
-                                        bool aligned) const {
-    constexpr int kWordCols = kWordBytes / static_cast<int>(sizeof(Y));
-    static_assert(kCols % kWordCols == 0, "a pack is whole words of output too");
-    if (aligned && col + kCols <= cols) {
+template <StoreHint hint, typename Y, typename Acc, int kCols>
+__device__ __forceinline__ void store_pack(Y *row, std::int64_t col, std::int64_t cols, bool whole,
+                                           const Acc (&value)[kCols]) {
+  constexpr int kWordCols = kWordBytes / static_cast<int>(sizeof(Y));
+  static_assert(kCols % kWordCols == 0, "a pack is whole words of output too");
+  if (whole) {
 #pragma unroll
-      for (int first = 0; first < kCols; first += kWordCols) {
-        Word<Y> word;
+    for (int first = 0; first < kCols; first += kWordCols) {
+      Word<Y> word;
 #pragma unroll
-        for (int i = 0; i < kWordCols; ++i) {
-          word.element[i] = DeviceElement<Y>::store(value[first + i]);
-        }
-        store_word<hint>(row + col + first, word);
+      for (int i = 0; i < kWordCols; ++i) {
+        word.element[i] = DeviceElement<Y>::store(value[first + i]);
       }
-    } else {
+      store_word<hint>(row + col + first, word);
+    }
+  } else {
 #pragma unroll
-      for (int i = 0; i < kCols; ++i) {
-        if (col + i < cols) store_element(row + col + i, value[i]);
-      }
+    for (int i = 0; i < kCols; ++i) {
+      if (col + i < cols) store_element(row + col + i, value[i]);
     }
   }
-
-  __device__ __forceinline__ Acc max() const {
-    Acc result = value[0];
-#pragma unroll
-    for (int i = 1; i < kCols; ++i) result = fmax(result, value[i]);
-    return result;
-  }
-};
+}
 
 }  // namespace softmax

@@ -39,34 +39,39 @@ __device__ __forceinline__ CompensatedSum<T> warp_sum(CompensatedSum<T> sum) {
 template <typename T>
 struct RowScratch {
   T max[kMaxWarpsPerBlock];
-  CompensatedSum<T> sum[kMaxWarpsPerBlock];
+  Split<T> sum[kMaxWarpsPerBlock];
 };
 
+// The reductions over a row's threads, for three_pass.cuh and the online kernels.
 template <typename T>
-__device__ __forceinline__ T row_max(T value, RowScratch<T> &scratch) {
-  value = warp_max(value);
-  const int warps = blockDim.x / kWarpThreads;
-  if (warps == 1) return value;  // the same for the whole block
-  const int first = threadIdx.y * warps;
-  if (threadIdx.x % kWarpThreads == 0) scratch.max[first + threadIdx.x / kWarpThreads] = value;
-  __syncthreads();
-  value = scratch.max[first];
-  for (int i = 1; i < warps; ++i) value = fmax(value, scratch.max[first + i]);
-  return value;
-}
+struct ShuffleReduction {
+  RowScratch<T> &scratch;
 
-template <typename T>
-__device__ __forceinline__ CompensatedSum<T> row_sum(CompensatedSum<T> sum,
-                                                     RowScratch<T> &scratch) {
-  sum = warp_sum(sum);
-  const int warps = blockDim.x / kWarpThreads;
-  if (warps == 1) return sum;
-  const int first = threadIdx.y * warps;
-  if (threadIdx.x % kWarpThreads == 0) scratch.sum[first + threadIdx.x / kWarpThreads] = sum;
-  __syncthreads();
-  sum = scratch.sum[first];
-  for (int i = 1; i < warps; ++i) sum.add(scratch.sum[first + i]);
-  return sum;
-}
+  __device__ __forceinline__ T max(T value) const {
+    value = warp_max(value);
+    const int warps = blockDim.x / kWarpThreads;
+    if (warps == 1) return value;  // the same for the whole block
+    const int first = threadIdx.y * warps;
+    if (threadIdx.x % kWarpThreads == 0) scratch.max[first + threadIdx.x / kWarpThreads] = value;
+    __syncthreads();
+    value = scratch.max[first];
+    for (int i = 1; i < warps; ++i) value = fmax(value, scratch.max[first + i]);
+    return value;
+  }
+
+  __device__ __forceinline__ CompensatedSum<T> sum(CompensatedSum<T> value) const {
+    value = warp_sum(value);
+    const int warps = blockDim.x / kWarpThreads;
+    if (warps == 1) return value;
+    const int first = threadIdx.y * warps;
+    if (threadIdx.x % kWarpThreads == 0) {
+      scratch.sum[first + threadIdx.x / kWarpThreads] = value.parts();
+    }
+    __syncthreads();
+    value = CompensatedSum<T>::of(scratch.sum[first]);
+    for (int i = 1; i < warps; ++i) value.add(CompensatedSum<T>::of(scratch.sum[first + i]));
+    return value;
+  }
+};
 
 }  // namespace softmax
