@@ -26,6 +26,13 @@ int report(int exit_code, const std::string &message) {
   return exit_code;
 }
 
+bool is_command(const CLI::App &app, const char *word) {
+  for (const CLI::App *command : app.get_subcommands(nullptr)) {
+    if (command->check_name(word)) return true;
+  }
+  return false;
+}
+
 int run_program(int argc, char **argv) {
   CLI::App app(kDescription, "softmax");
   app.footer(kFooter);
@@ -40,7 +47,7 @@ int run_program(int argc, char **argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    if (argc > 1 && argv[1][0] != '-' && app.get_subcommand_no_throw(argv[1]) == nullptr) {
+    if (argc > 1 && argv[1][0] != '-' && !is_command(app, argv[1])) {
       return report(kExitBadInput, fmt::format("'{}' is no command (see softmax --help)", argv[1]));
     }
     return report(kExitBadInput, std::string(error.what()) + " (see softmax --help)");

@@ -1,4 +1,6 @@
 // softmax select: what would run for a shape, and why.
+#include <cerrno>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -57,6 +59,13 @@ std::string choice_text(const softmax_choice_t &choice) {
   return text;
 }
 
+// CLI11 would cut a number that is too large to the largest one.
+std::string check_fits(const std::string &text) {
+  errno = 0;
+  std::strtoll(text.c_str(), nullptr, 10);
+  return errno == ERANGE ? text + " does not fit 64 bits" : "";
+}
+
 void select(const SelectOptions &options) {
   const Dtype &x = dtype_from_name(options.dtype);
   const Dtype &y = options.output_dtype.empty() ? x : dtype_from_name(options.output_dtype);
@@ -88,8 +97,11 @@ void add_select(CLI::App &app) {
   CLI::App *command =
       app.add_subcommand("select", "What would run for M rows of N columns, and why");
   const auto options = std::make_shared<SelectOptions>();
-  command->add_option("M", options->rows, "rows")->required()->type_name("");
-  command->add_option("N", options->cols, "columns: the softmax axis")->required()->type_name("");
+  command->add_option("M", options->rows, "rows")->required()->type_name("")->check(check_fits);
+  command->add_option("N", options->cols, "columns: the softmax axis")
+      ->required()
+      ->type_name("")
+      ->check(check_fits);
   command->add_option("--dtype", options->dtype, "input type: f32, f16, bf16 or f64 (f32)")
       ->type_name("TYPE");
   command->add_option("--output-dtype", options->output_dtype, "output type (that of the input)")

@@ -1,6 +1,8 @@
 """Files larger than memory, progress, and what an interrupted run leaves."""
 
 import os
+import pty
+import re
 import resource
 import signal
 import time
@@ -70,23 +72,57 @@ def test_progress_is_shown_when_asked_for_and_ends_at_100_percent(softmax):
     assert err.splitlines()[-1].startswith("100% of 20.0 kB")
 
 
+def start_and_wait_for_output(softmax, **options):
+    """Starts a run of many small blocks, and returns when it is at work."""
+    huge_file(softmax.folder, 200000, 100)
+    (softmax.folder / "y.npy").write_bytes(b"old")
+    process = softmax.start("run", "x.npy", "-o", "y.npy", "--block-bytes", 1, "--device", "cpu",
+                            env={"OMP_NUM_THREADS": "1"}, **options)
+    deadline = time.monotonic() + 60
+    while not any(name.startswith(".softmax-") for name in os.listdir(softmax.folder)):
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.001)
+    return process
+
+
+def hold_up(process, seconds):
+    """Makes a run take longer without making it work more."""
+    process.send_signal(signal.SIGSTOP)
+    time.sleep(seconds)
+    assert process.poll() is None
+    process.send_signal(signal.SIGCONT)
+
+
 def test_progress_is_not_shown_where_nobody_watches(softmax):
-    huge_file(softmax.folder, 20000, 500)
-    started = time.monotonic()
-    softmax.ok("run", "x.npy", "-o", "y.npy", "--block-bytes", 1)  # ok: nothing on stderr
-    assert time.monotonic() - started < 60
+    process = start_and_wait_for_output(softmax)
+    hold_up(process, 1.2)
+    assert process.communicate(timeout=60) == (b"", b"")
+    assert process.returncode == 0
+
+
+def test_progress_is_shown_on_a_terminal_after_a_second(softmax):
+    ours, theirs = pty.openpty()
+    process = start_and_wait_for_output(softmax, stderr=theirs)
+    os.close(theirs)
+    hold_up(process, 1.2)
+    text = b""
+    while True:
+        try:
+            part = os.read(ours, 65536)
+        except OSError:  # what Linux says when the other side is closed
+            break
+        text += part
+    os.close(ours)
+    assert process.wait(timeout=60) == 0
+    assert re.search(rb"\r *\d+% of 80.0 MB, 1\.\d s, ", text)
+    assert re.search(rb"\r100% of 80.0 MB[^\r\n]*\r\n$", text)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_leaves_no_temporary_file(softmax, number):
-    huge_file(softmax.folder, 500000, 100)
-    (softmax.folder / "y.npy").write_bytes(b"old")
-    process = softmax.start("run", "x.npy", "-o", "y.npy", "--block-bytes", 1)
-    deadline = time.monotonic() + 60
-    while not any(name.startswith(".softmax-") for name in os.listdir(softmax.folder)):
-        assert process.poll() is None and time.monotonic() < deadline
-        time.sleep(0.002)
-    time.sleep(0.05)  # into the run
+    process = start_and_wait_for_output(softmax)
+    time.sleep(0.02)  # into the run
+    assert process.poll() is None
     process.send_signal(number)
     process.communicate(timeout=60)
     assert process.returncode == -number
