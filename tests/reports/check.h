@@ -18,7 +18,7 @@ struct Case {
   Input input;
   std::int32_t y_dtype = 0;
   std::string op;        // the operation that `check` speaks of
-  nlohmann::json check;  // the keys of is_value_key
+  nlohmann::json check = nlohmann::json::object();  // the keys of is_value_key
 
   bool speaks_of(bool is_log) const { return (op == "log_softmax") == is_log; }
 };
@@ -26,11 +26,23 @@ struct Case {
 // Keys of `check` that check_output understands. All others are for the code that drives the entry.
 bool is_value_key(const std::string &key);
 
-// `output` holds input.count() elements of y_dtype, `reference` the exact results.
-void check_output(const Case &c, bool is_log, const std::vector<long double> &reference,
-                  const unsigned char *output, Verdict *verdict);
+// The exact results of a case's operation, and the bounds that softmax.h sections 2 and 3 put on
+// each element; a bound that is NaN asks for NaN.
+struct Expected {
+  std::vector<long double> exact;
+  std::vector<double> low;
+  std::vector<double> high;
+};
+Expected expected_of(const Case &c, bool is_log);
 
-// The promise of softmax.h sections 2 and 3 for one element.
-bool within_contract(std::int32_t y_dtype, long double exact, double got);
+struct Bounds {
+  double low;
+  double high;
+};
+Bounds bounds_of(std::int32_t y_dtype, long double exact);
+
+// `output` holds input.count() elements of y_dtype.
+void check_output(const Case &c, bool is_log, const Expected &expected, const unsigned char *output,
+                  Verdict *verdict);
 
 }  // namespace reports

@@ -43,7 +43,27 @@ class CpuDevice : public Device {
     std::memcpy(to, from, bytes);
   }
   void fill(void *to, int byte, std::size_t bytes) override { std::memset(to, byte, bytes); }
-  std::string finish() override { return ""; }
+  std::string finish(softmax_stream_t) override { return ""; }
+  softmax_stream_t open_stream() override { return nullptr; }
+  void close_stream(softmax_stream_t) override {}
+  void generate(void *to, const Input &input) override {
+    const std::vector<unsigned char> encoded = encode_all(input);
+    std::memcpy(to, encoded.data(), encoded.size());
+  }
+  void compare(const void *a, const void *b, std::size_t bytes) override {
+    const auto *left = static_cast<const unsigned char *>(a);
+    const auto *right = static_cast<const unsigned char *>(b);
+    for (std::size_t n = 0; n < bytes; ++n) differences_ += left[n] != right[n];
+  }
+  std::int64_t differences() override {
+    const std::int64_t count = differences_;
+    differences_ = 0;
+    return count;
+  }
+  void disturb() override {}
+
+ private:
+  std::int64_t differences_ = 0;
 };
 
 }  // namespace

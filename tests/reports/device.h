@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "input.h"
 #include "softmax.h"
 
 namespace reports {
@@ -30,7 +31,23 @@ class Device {
   virtual void fill(void *to, int byte, std::size_t bytes) = 0;
 
   // Waits for the stream. What went wrong since the last call, pending errors included, or "".
-  virtual std::string finish() = 0;
+  virtual std::string finish(softmax_stream_t stream) = 0;
+  std::string finish() { return finish(stream()); }
+
+  // More streams for more threads; the CPU has none, and null stands for it.
+  virtual softmax_stream_t open_stream() = 0;
+  virtual void close_stream(softmax_stream_t stream) = 0;
+
+  // Makes an input in the device's memory.
+  virtual void generate(void *to, const Input &input) = 0;
+
+  // Counts the bytes at which a and b differ, in the order of the stream, on top of what was
+  // counted before; differences() waits, tells the count and begins anew.
+  virtual void compare(const void *a, const void *b, std::size_t bytes) = 0;
+  virtual std::int64_t differences() = 0;
+
+  // Keeps the device busy beside the stream for a moment.
+  virtual void disturb() = 0;
 
   softmax_handle_t handle() const { return handle_; }
 

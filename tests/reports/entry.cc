@@ -46,8 +46,8 @@ std::vector<Entry> load_entries(const std::string &path) {
     if (item.contains("shape") && item["shape"].is_array()) {
       entry.shape = item["shape"].get<std::vector<std::int64_t>>();
     }
-    entry.gen = item.value("gen", nlohmann::json::object());
-    entry.check = item.value("check", nlohmann::json::object());
+    if (item.contains("gen") && item["gen"].is_object()) entry.gen = item["gen"];
+    if (item.contains("check") && item["check"].is_object()) entry.check = item["check"];
     entry.needs = item.value("needs", std::vector<std::string>{});
     if (!ids.insert(entry.id).second) throw std::runtime_error(path + " has twice " + entry.id);
     entries.push_back(entry);

@@ -16,8 +16,8 @@ struct Entry {
   std::string op;                   // softmax, log_softmax, backward, build, ffi
   std::string dtype;                // empty where the entry has none
   std::vector<std::int64_t> shape;  // empty where it is a sweep in words, or missing
-  nlohmann::json gen;
-  nlohmann::json check;
+  nlohmann::json gen = nlohmann::json::object();
+  nlohmann::json check = nlohmann::json::object();
   std::vector<std::string> needs;
 
   bool needs_word(const std::string &word) const;

@@ -4,7 +4,6 @@
 
 #include "element.h"
 #include "matrix.h"
-#include "reference.h"
 
 namespace reports {
 namespace {
@@ -29,14 +28,14 @@ class CaseRun {
 
   void run() {
     for (const bool is_log : {false, true}) {
-      const std::vector<long double> reference = reference_of(case_.input, is_log);
+      const Expected expected = expected_of(case_, is_log);
       accepted_.clear();
       for (const softmax_algo_t algo : device_->algos()) {
         verdict_->set_context(case_.label + ", " + device_->name() + " " + algo_label(algo) +
                               (is_log ? ", log" : ""));
         const std::vector<unsigned char> output = out_of_place(algo, is_log);
         if (case_.input.dtype == case_.y_dtype) in_place(algo, is_log, output);
-        check(is_log, reference, output);
+        check(is_log, expected, output);
       }
     }
     verdict_->set_context("");
@@ -83,14 +82,13 @@ class CaseRun {
   }
 
   // An output that equals one that was found right need not be looked at again.
-  void check(bool is_log, const std::vector<long double> &reference,
-             const std::vector<unsigned char> &output) {
+  void check(bool is_log, const Expected &expected, const std::vector<unsigned char> &output) {
     if (output == accepted_) {
       verdict_->add_comparisons(case_.input.count());
       return;
     }
     const std::int64_t failures = verdict_->failures();
-    check_output(case_, is_log, reference, output.data(), verdict_);
+    check_output(case_, is_log, expected, output.data(), verdict_);
     if (verdict_->failures() == failures) accepted_ = output;
   }
 

@@ -63,6 +63,7 @@ std::vector<long double> reference_of(const Input &input, bool is_log) {
   std::vector<long double> out(static_cast<std::size_t>(input.count()));
   const std::int64_t row_bytes = input.columns * format_of(input.dtype).bytes;
   const std::vector<unsigned char> x = encode_all(input);
+#pragma omp parallel for
   for (std::int64_t i = 0; i < input.rows; ++i) {
     reference_row(input.dtype, x.data() + i * row_bytes, input.columns, is_log,
                   out.data() + i * input.columns);
