@@ -54,9 +54,10 @@ Status open_device(std::int32_t device, softmax_context *context) {
   if (device == SOFTMAX_DEVICE_AUTO) {
     std::int32_t current = 0;
     if (cuda_current_device(&current) &&
-        cuda_open(current, &context->caps, &context->cuda, false) == SOFTMAX_SUCCESS) {
+        cuda_open(current, &context->caps, &context->cuda) == SOFTMAX_SUCCESS) {
       return SOFTMAX_SUCCESS;
     }
+    // Not an error: but the log has the reason where a GPU is there and cannot be used.
     context->caps = DeviceCaps{};
     context->cuda = CudaDevice{};
     cpu_open(&context->caps);
@@ -67,7 +68,7 @@ Status open_device(std::int32_t device, softmax_context *context) {
                 "device %d does not exist: -1 is AUTO, -2 the CPU, 0 and up CUDA ordinals",
                 static_cast<int>(device));
   }
-  return cuda_open(device, &context->caps, &context->cuda, true);
+  return cuda_open(device, &context->caps, &context->cuda);
 }
 
 }  // namespace

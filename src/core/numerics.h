@@ -1,130 +1,15 @@
-// The arithmetic that decides correctness, for host and device alike: the difference x - max with
-// its rounding error, the exponential that takes it in, compensated sums, and the (max, rest) pair.
+// The arithmetic that decides correctness, for host and device alike: compensated sums, the
+// (max, rest) pair of any part of a row, the online sum, and what the last pass over a row needs.
 //
 // Notation: for a set of elements, max is their maximum and rest = sum_j exp(x_j - max) - 1, the
 // sum without the maximum's own term. Keeping that 1 out is what lets log(1 + rest) be log1p(rest):
 // where one element dominates, rest is tiny, and 1 + rest would round it away.
 #pragma once
 
-#include <cmath>
-#include <cstdint>
-#include <cstring>
-
-#if defined(__CUDACC__)
-#define SOFTMAX_HD __host__ __device__ __forceinline__
-#else
-#define SOFTMAX_HD inline
-#endif
+#include "core/exp.h"
+#include "core/shifted_exp.h"
 
 namespace softmax {
-
-// Value-preserving constants, by accumulator type.
-template <typename T>
-struct Limits;
-template <>
-struct Limits<float> {
-  static SOFTMAX_HD float lowest() { return -3.402823466e+38f; }
-  static SOFTMAX_HD float infinity() { return HUGE_VALF; }
-};
-template <>
-struct Limits<double> {
-  static SOFTMAX_HD double lowest() { return -1.7976931348623157e+308; }
-  static SOFTMAX_HD double infinity() { return HUGE_VAL; }
-};
-
-SOFTMAX_HD float fused_multiply_add(float a, float b, float c) { return fmaf(a, b, c); }
-SOFTMAX_HD double fused_multiply_add(double a, double b, double c) { return fma(a, b, c); }
-SOFTMAX_HD float log_1_plus(float x) { return log1pf(x); }
-SOFTMAX_HD double log_1_plus(double x) { return log1p(x); }
-
-// An unevaluated sum hi + lo, lo being what rounding took from hi.
-template <typename T>
-struct Split {
-  T hi;
-  T lo;
-};
-
-// a + b exactly (Knuth, TAOCP 4.2.2: no condition on the magnitudes). With an infinity or a NaN
-// among the operands, or on overflow, lo is NaN: callers that can meet one guard it.
-template <typename T>
-SOFTMAX_HD Split<T> two_sum(T a, T b) {
-  const T sum = a + b;
-  const T b_seen = sum - a;
-  return {sum, (a - (sum - b_seen)) + (b - b_seen)};
-}
-
-// x - max and its rounding error. lo is 0 where the difference is -inf (x is -inf, or the true
-// difference is below the type's range), so that adding it back is always safe; a NaN stays in hi.
-template <typename T>
-SOFTMAX_HD Split<T> difference(T x, T max) {
-  Split<T> d = two_sum(x, -max);
-  d.lo = d.hi < Limits<T>::lowest() ? T(0) : d.lo;
-  return d;
-}
-
-// factor * exp(d.hi + d.lo), for d <= ~88 and a factor whose product with exp stays in range.
-//
-// exp(d) = 2^k exp(r), k = round(d / ln 2), |r| <= ln(2)/2, by Cody and Waite's reduction; the
-// error term joins r. exp(r) = 1 + r + r^2 q(r) with q of degree 4: the approximation error is
-// below 0.2 * 2^-24, the total below 1.1 ulp. The power of two is applied last and in two steps, so
-// that results below the normal range are rounded once, not flushed.
-SOFTMAX_HD float exp_times(Split<float> d, float factor) {
-  constexpr float kLog2E = 1.4426950408889634f;
-  constexpr float kLn2Hi = 0x1.62e430p-1f;
-  constexpr float kLn2Lo = -0x1.05c610p-29f;
-  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
-  constexpr float kZeroBelow = -120.0f;  // exp is under half of the least subnormal
-
-  // A NaN fails the comparison and passes through.
-  const bool tiny = d.hi < kZeroBelow;
-  const float hi = tiny ? kZeroBelow : d.hi;
-  const float lo = tiny ? 0.0f : d.lo;
-
-  const float shifted = fmaf(hi, kLog2E, kRound);
-  const float k = shifted - kRound;
-  float r = fmaf(k, -kLn2Hi, hi);
-  r = fmaf(k, -kLn2Lo, r) + lo;
-
-  float q = 0x1.6d117cp-10f;
-  q = fmaf(q, r, 0x1.120be2p-7f);
-  q = fmaf(q, r, 0x1.555518p-5f);
-  q = fmaf(q, r, 0x1.5554dcp-3f);
-  q = fmaf(q, r, 0.5f);
-  const float mantissa = fmaf(r * r, q, r) + 1.0f;
-
-#if defined(__CUDA_ARCH__)
-  const std::int32_t exponent = __float_as_int(shifted) - __float_as_int(kRound);
-  const std::int32_t half = exponent >> 1;
-  const float scale_a = __int_as_float((half + 127) << 23);
-  const float scale_b = __int_as_float((exponent - half + 127) << 23);
-#else
-  std::int32_t shifted_bits, round_bits;
-  std::memcpy(&shifted_bits, &shifted, 4);
-  std::memcpy(&round_bits, &kRound, 4);
-  // A NaN's bits could be anything; clamp, so that the shifts below stay defined.
-  std::int32_t exponent = shifted_bits - round_bits;
-  exponent = exponent < -250 ? -250 : exponent > 250 ? 250 : exponent;
-  const std::int32_t half = exponent >> 1;
-  const std::int32_t bits_a = (half + 127) << 23;
-  const std::int32_t bits_b = (exponent - half + 127) << 23;
-  float scale_a, scale_b;
-  std::memcpy(&scale_a, &bits_a, 4);
-  std::memcpy(&scale_b, &bits_b, 4);
-#endif
-  return mantissa * factor * scale_a * scale_b;
-}
-
-// The same in float64, where the platform's exp is accurate to an ulp and d.lo is a first-order
-// term.
-SOFTMAX_HD double exp_times(Split<double> d, double factor) {
-  const double e = exp(d.hi);
-  return fma(e, d.lo, e) * factor;
-}
-
-template <typename T>
-SOFTMAX_HD T exp_of(Split<T> d) {
-  return exp_times(d, T(1));
-}
 
 // A running sum whose rounding errors are kept: as good after 2^24 terms as after 64 (Ogita, Rump
 // and Oishi, "Accurate sum and dot product", 2005).
@@ -138,9 +23,19 @@ struct CompensatedSum {
     hi = s.hi;
     lo += s.lo;
   }
+  // Symmetric to the bit: both sides of a shuffle arrive at the same sum.
   SOFTMAX_HD void add(const CompensatedSum &other) {
-    add(other.hi);
-    lo += other.lo;
+    const Split<T> s = two_sum(hi, other.hi);
+    hi = s.hi;
+    lo = (lo + other.lo) + s.lo;
+  }
+  // For memory that may hold no object with an initialiser: shared memory.
+  SOFTMAX_HD Split<T> parts() const { return {hi, lo}; }
+  static SOFTMAX_HD CompensatedSum of(Split<T> parts) {
+    CompensatedSum sum;
+    sum.hi = parts.hi;
+    sum.lo = parts.lo;
+    return sum;
   }
   // The sum less a term that is one of its own: exact but for one rounding.
   SOFTMAX_HD T without(T term) const { return (hi - term) + lo; }
@@ -165,7 +60,8 @@ SOFTMAX_HD Pair<T> merge(Pair<T> a, Pair<T> b) {
   const Pair<T> large = a_larger ? a : b;
   const Pair<T> small = a_larger ? b : a;
   const T sum = small.rest + T(1);
-  const T scaled = small.max == large.max ? sum : exp_times(difference(small.max, large.max), sum);
+  const T scaled =
+      small.max == large.max ? sum : exp_times(raw_difference(small.max, large.max), sum);
   return {large.max, large.rest + scaled};
 }
 
@@ -184,36 +80,37 @@ SOFTMAX_HD T finite_reference(T max) {
 // every element would add up thousands of them. The terms stay below e^kSlack, and the reference is
 // an element of the row, so rest is either exact (reference == max) or at least e^-kSlack: taking
 // the maximum's own term out of the compensated sum loses nothing.
-template <typename T>
+template <typename T, typename Exp = ShiftedExp<T>>
 struct OnlineSum {
   static constexpr int kSlack = 8;
 
-  T reference = Limits<T>::lowest();
+  Exp exp;  // of differences to the reference
   T max = -Limits<T>::infinity();
   CompensatedSum<T> sum;
 
-  // Elements that are at most group_max; call once before adding the elements of a group.
+  // Call with the maximum of a group of elements before adding their terms.
   SOFTMAX_HD void make_room(T group_max) {
     max = group_max > max ? group_max : max;
+    const T reference = exp.reference();
     if (group_max > reference + T(kSlack)) {
-      const T scale = exp_of(difference(reference, group_max));
+      const T scale = exp_of(raw_difference(reference, group_max));
       // The product's rounding error is kept too. An empty sum stays 0, also against +inf.
       const T scaled = sum.hi * scale;
       sum.lo = fused_multiply_add(sum.lo, scale, fused_multiply_add(sum.hi, scale, -scaled));
       sum.hi = scaled;
-      reference = group_max;
+      exp = Exp(group_max);
     }
   }
-  SOFTMAX_HD T term(T x) const { return exp_of(difference(x, reference)); }
   SOFTMAX_HD void add(T x) {
     make_room(x);
-    sum.add(term(x));
+    sum.add(exp.times(x, T(1)));
   }
 
   SOFTMAX_HD Pair<T> pair() const {
     if (max < Limits<T>::lowest()) return {max, sum.hi - T(1)};  // sum 0, or NaN
-    const T own = exp_of(difference(max, reference));
-    return {max, exp_times(difference(reference, max), sum.without(own))};
+    const T own = exp.times(max, T(1));
+    // Not exp_times(..., rest): rest may be far below the factors that it takes.
+    return {max, exp_of(raw_difference(exp.reference(), max)) * sum.without(own)};
   }
 };
 
@@ -237,20 +134,11 @@ SOFTMAX_HD RowFactors<T> finish(Pair<T> row, bool empty_is_zero) {
   return {reference, T(1) / (T(1) + row.rest), log_1_plus(row.rest)};
 }
 
-template <typename T>
-SOFTMAX_HD T softmax_value(T x, const RowFactors<T> &row) {
-  return exp_times(difference(x, row.max), row.inverse_sum);
-}
-
-template <typename T>
-SOFTMAX_HD T log_softmax_value(T x, const RowFactors<T> &row) {
-  const Split<T> d = difference(x, row.max);
-  return (d.hi - row.log_sum) + d.lo;
-}
-
+// One output element, where it is not worth keeping the exponential for a row.
 template <typename T>
 SOFTMAX_HD T output_value(T x, const RowFactors<T> &row, bool is_log) {
-  return is_log ? log_softmax_value(x, row) : softmax_value(x, row);
+  const ShiftedExp<T> exp(row.max);
+  return is_log ? exp.log_value(x, row.log_sum) : exp.times(x, row.inverse_sum);
 }
 
 }  // namespace softmax

@@ -7,8 +7,7 @@ std::int32_t cuda_device_count() { return 0; }
 
 bool cuda_current_device(std::int32_t *) { return false; }
 
-Status cuda_open(std::int32_t ordinal, DeviceCaps *, CudaDevice *, bool loud) {
-  if (!loud) return SOFTMAX_STATUS_NOT_SUPPORTED;
+Status cuda_open(std::int32_t ordinal, DeviceCaps *, CudaDevice *) {
   return fail(SOFTMAX_STATUS_NOT_SUPPORTED,
               "CUDA device %d was asked for, but this libsoftmax was built without CUDA",
               static_cast<int>(ordinal));

@@ -21,9 +21,8 @@ std::int32_t cuda_device_count();
 // The calling thread's current device; false where CUDA cannot be used at all.
 bool cuda_current_device(std::int32_t *ordinal);
 
-// Reads a device's capabilities and retains its primary context for the life of the process. With
-// `loud` false, refusals are not recorded as the thread's last error.
-Status cuda_open(std::int32_t ordinal, DeviceCaps *caps, CudaDevice *device, bool loud);
+// Reads a device's capabilities and retains its primary context for the life of the process.
+Status cuda_open(std::int32_t ordinal, DeviceCaps *caps, CudaDevice *device);
 
 // Refuses buffers that the device cannot reach: see SOFTMAX_STATUS_WRONG_DEVICE.
 Status cuda_check_buffers(const DeviceCaps &caps, const CudaDevice &device, const Problem &problem,

@@ -21,7 +21,10 @@ int threads_for(std::int64_t value) {
   return threads;
 }
 
-std::int64_t accumulator_bytes(const Problem &p) { return p.x_dtype == SOFTMAX_DTYPE_F64 ? 8 : 4; }
+// Shared memory that one participant of a block reduction needs: a maximum and a compensated sum.
+std::int64_t reduction_slot_bytes(const Problem &p) {
+  return p.x_dtype == SOFTMAX_DTYPE_F64 ? 24 : 12;
+}
 
 // ---- policies, one function a stem. They look at N and the types, never at M. ----
 
@@ -36,7 +39,7 @@ Policy shared_policy(const Problem &p) {
   Policy policy;
   policy.threads_per_row = kBlockThreads;
   policy.rows_per_block = 1;
-  policy.smem_bytes = kBlockThreads * 2 * accumulator_bytes(p);
+  policy.smem_bytes = kBlockThreads * reduction_slot_bytes(p);
   return policy;
 }
 
@@ -46,7 +49,7 @@ Policy shuffle_policy(const Problem &p) {
   Policy policy;
   policy.threads_per_row = threads_for((p.cols + 3) / 4);
   policy.rows_per_block = kBlockThreads / policy.threads_per_row;
-  policy.smem_bytes = kBlockThreads / kWarp * 2 * accumulator_bytes(p);
+  policy.smem_bytes = kBlockThreads / kWarp * reduction_slot_bytes(p);
   return policy;
 }
 
@@ -56,7 +59,7 @@ Policy vector_policy(const Problem &p) {
   policy.threads_per_row = threads_for((p.cols + per_load - 1) / per_load);
   policy.rows_per_block = kBlockThreads / policy.threads_per_row;
   policy.vec_bytes = kVectorBytes;
-  policy.smem_bytes = kBlockThreads / kWarp * 2 * accumulator_bytes(p);
+  policy.smem_bytes = kBlockThreads / kWarp * reduction_slot_bytes(p);
   return policy;
 }
 
@@ -65,7 +68,7 @@ Policy online_policy(const Problem &p) {
   policy.threads_per_row = kBlockThreads;
   policy.rows_per_block = 1;
   policy.vec_bytes = kVectorBytes;
-  policy.smem_bytes = kBlockThreads / kWarp * 2 * accumulator_bytes(p);
+  policy.smem_bytes = kBlockThreads / kWarp * reduction_slot_bytes(p);
   return policy;
 }
 

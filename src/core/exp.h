@@ -1,0 +1,142 @@
+// The exponential of a difference whose rounding error is carried, for host and device alike.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#if defined(__CUDACC__)
+#define SOFTMAX_HD __host__ __device__ __forceinline__
+#else
+#define SOFTMAX_HD inline
+#endif
+#if defined(__CUDA_ARCH__)
+#define SOFTMAX_UNROLL _Pragma("unroll")
+#else
+#define SOFTMAX_UNROLL
+#endif
+
+namespace softmax {
+
+// Value-preserving constants, by accumulator type.
+template <typename T>
+struct Limits;
+template <>
+struct Limits<float> {
+  static SOFTMAX_HD float lowest() { return -3.402823466e+38f; }
+  static SOFTMAX_HD float infinity() { return HUGE_VALF; }
+};
+template <>
+struct Limits<double> {
+  static SOFTMAX_HD double lowest() { return -1.7976931348623157e+308; }
+  static SOFTMAX_HD double infinity() { return HUGE_VAL; }
+};
+
+SOFTMAX_HD float fused_multiply_add(float a, float b, float c) { return fmaf(a, b, c); }
+SOFTMAX_HD double fused_multiply_add(double a, double b, double c) { return fma(a, b, c); }
+SOFTMAX_HD float log_1_plus(float x) { return log1pf(x); }
+SOFTMAX_HD double log_1_plus(double x) { return log1p(x); }
+
+// The bits of a float32 and back.
+SOFTMAX_HD std::uint32_t bits_of(float value) {
+#if defined(__CUDA_ARCH__)
+  return __float_as_uint(value);
+#else
+  std::uint32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  return bits;
+#endif
+}
+SOFTMAX_HD float float_of(std::uint32_t bits) {
+#if defined(__CUDA_ARCH__)
+  return __uint_as_float(bits);
+#else
+  float value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+#endif
+}
+
+// An unevaluated sum hi + lo, lo being what rounding took from hi.
+template <typename T>
+struct Split {
+  T hi;
+  T lo;
+};
+
+// a + b exactly (Knuth, TAOCP 4.2.2: no condition on the magnitudes). With an infinity or a NaN
+// among the operands, or on overflow, lo is NaN: callers that can meet one guard it.
+template <typename T>
+SOFTMAX_HD Split<T> two_sum(T a, T b) {
+  const T sum = a + b;
+  const T b_seen = sum - a;
+  return {sum, (a - (sum - b_seen)) + (b - b_seen)};
+}
+
+// x - max and its rounding error, for the exponential, which ignores lo where hi is -inf.
+template <typename T>
+SOFTMAX_HD Split<T> raw_difference(T x, T max) {
+  return two_sum(x, -max);
+}
+
+// The same for adding lo back: lo is 0 where the difference is -inf (x is -inf, or the true
+// difference is below the type's range); a NaN stays in hi.
+template <typename T>
+SOFTMAX_HD Split<T> difference(T x, T max) {
+  Split<T> d = raw_difference(x, max);
+  d.lo = d.hi < Limits<T>::lowest() ? T(0) : d.lo;
+  return d;
+}
+
+// factor * exp(d.hi + d.lo), for d.hi <= 40 and |factor| from 2^-60 to 2^60 (or 0).
+//
+// exp(d) = 2^k exp(r), k = round(d / ln 2), |r| <= ln(2)/2, by Cody and Waite's reduction; the
+// error term joins r. exp(r) = 1 + r + r^2 q(r) with q of degree 4: the approximation error is
+// below 0.2 * 2^-24, the total below 1.1 ulp. The power of two comes last, 2^-64 of it with the
+// factor: so both powers are normal numbers for every k that occurs (-174 to 58), and a result
+// below the normal range is rounded once instead of being flushed. d.lo may be NaN where d.hi is
+// -inf.
+SOFTMAX_HD float exp_times(Split<float> d, float factor) {
+  constexpr float kLog2E = 1.4426950408889634f;
+  constexpr float kLn2Hi = 0x1.62e430p-1f;
+  constexpr float kLn2Lo = -0x1.05c610p-29f;
+  constexpr float kRound = 12582912.0f;              // 1.5 * 2^23: adding it rounds to an integer
+  constexpr std::uint32_t kRoundBits = 0x4b400000u;  // kRound's own
+  constexpr float kZeroBelow = -120.0f;              // exp is under half of the least subnormal
+
+  // A NaN fails the comparison and passes through.
+  const bool tiny = d.hi < kZeroBelow;
+  const float hi = tiny ? kZeroBelow : d.hi;
+  const float lo = tiny ? 0.0f : d.lo;
+
+  const float shifted = fmaf(hi, kLog2E, kRound);
+  const float k = shifted - kRound;
+  float r = fmaf(k, -kLn2Hi, hi);
+  r = fmaf(k, -kLn2Lo, r) + lo;
+
+  float q = 0x1.6d117cp-10f;
+  q = fmaf(q, r, 0x1.120be2p-7f);
+  q = fmaf(q, r, 0x1.555518p-5f);
+  q = fmaf(q, r, 0x1.5554dcp-3f);
+  q = fmaf(q, r, 0.5f);
+  const float mantissa = fmaf(r * r, q, r) + 1.0f;
+
+  // k sits in the low bits of `shifted`. Unsigned: a NaN's bits may be anything.
+  const std::uint32_t scale_bits = (bits_of(shifted) - kRoundBits + (127u + 64u)) << 23;
+  return mantissa * (factor * 0x1p-64f) * float_of(scale_bits);
+}
+
+// The same in float64, where the platform's exp is accurate to an ulp and d.lo is a first-order
+// term.
+SOFTMAX_HD double exp_times(Split<double> d, double factor) {
+  const double e = exp(d.hi);
+  const double lo = e > 0.0 ? d.lo : 0.0;  // also where d.hi is -inf and d.lo NaN
+  return fma(e, lo, e) * factor;
+}
+
+template <typename T>
+SOFTMAX_HD T exp_of(Split<T> d) {
+  return exp_times(d, T(1));
+}
+
+}  // namespace softmax

@@ -1,0 +1,167 @@
+// exp(x - reference) for the many x of a row and one reference: what the inner loops evaluate.
+//
+// Three forms with one interface (times, log_value):
+//   ShiftedExp<float>   at most 1.1 ulp, any reference; cheap where the reference is moderate
+//   ShiftedExp<double>  the platform's exp with the difference's error carried
+//   CoarseExp           about 2^-20 relative: for results that are rounded to 16 bits
+#pragma once
+
+#include "core/exp.h"
+
+namespace softmax {
+
+// The larger of two, a NaN if either is one (fmaxf would drop it).
+SOFTMAX_HD float max_or_nan(float a, float b) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  float result;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+  return result;
+#else
+  return a < b ? b : a;  // b is never a NaN here; a NaN in a fails the comparison and stays
+#endif
+}
+
+template <typename T>
+class ShiftedExp {  // float64
+ public:
+  SOFTMAX_HD ShiftedExp() : reference_(Limits<T>::lowest()) {}
+  SOFTMAX_HD explicit ShiftedExp(T reference) : reference_(reference) {}
+  SOFTMAX_HD T reference() const { return reference_; }
+
+  // result[i] = factor * exp(x[i] - reference)
+  template <int kCount>
+  SOFTMAX_HD void times(const T (&x)[kCount], T factor, T (&result)[kCount]) const {
+    for (int i = 0; i < kCount; ++i) result[i] = times(x[i], factor);
+  }
+  SOFTMAX_HD T times(T x, T factor) const {
+    return exp_times(raw_difference(x, reference_), factor);
+  }
+  // (x - reference) - log_sum
+  SOFTMAX_HD T log_value(T x, T log_sum) const {
+    const Split<T> d = difference(x, reference_);
+    return (d.hi - log_sum) + d.lo;
+  }
+
+ private:
+  T reference_;
+};
+
+// In float32 the subtraction and its error term cost more than the exponential itself. For a
+// moderate reference they can be had from two fused multiply-adds, exactly: with log2(e) = L + l
+// and
+//
+//     reference * log2(e) = high + low,   high a multiple of 2^-7, |low| <= 2^-8,
+//     k the integer nearest to (x - reference) * log2(e),
+//
+// k + high is a float32 number without rounding while |reference| < 2^14, so fma(x, L, -(k + high))
+// has one rounding, of a number that is at most about 1/2. Adding x * l - low gives the fraction f
+// of the power of two with an error of 2^-25, whatever the size of x - reference:
+//
+//     exp(x - reference) = 2^k 2^f,   2^f = 1 + f p(f), p of degree 5: 0.16 * 2^-24 off at most.
+//
+// The power of two is applied as in exp_times. A larger reference takes the general way.
+template <>
+class ShiftedExp<float> {
+ public:
+  SOFTMAX_HD ShiftedExp() : ShiftedExp(Limits<float>::lowest()) {}
+  SOFTMAX_HD explicit ShiftedExp(float reference) : reference_(reference) {
+    constexpr float kToMultipleOf2Pow7 = 98304.0f;  // 1.5 * 2^16: adding it rounds to 2^-7
+    // Comparisons are false for a NaN or an infinity.
+    near_ = reference > -kNearLimit && reference < kNearLimit;
+    log2_ = reference * kLog2E;
+    const float log2_error = fmaf(reference, kLog2E, -log2_);
+    high_ = (log2_ + kToMultipleOf2Pow7) - kToMultipleOf2Pow7;
+    low_ = (log2_ - high_) + fmaf(reference, kLog2ELow, log2_error);
+    floor_ = reference - kZeroBelow;
+  }
+  SOFTMAX_HD float reference() const { return reference_; }
+
+  template <int kCount>
+  SOFTMAX_HD void times(const float (&x)[kCount], float factor, float (&result)[kCount]) const {
+    if (near_) {
+      SOFTMAX_UNROLL
+      for (int i = 0; i < kCount; ++i) result[i] = near_times(x[i], factor);
+    } else {
+      SOFTMAX_UNROLL
+      for (int i = 0; i < kCount; ++i) result[i] = far_times(x[i], factor);
+    }
+  }
+  SOFTMAX_HD float times(float x, float factor) const {
+    return near_ ? near_times(x, factor) : far_times(x, factor);
+  }
+  SOFTMAX_HD float log_value(float x, float log_sum) const {
+    const Split<float> d = difference(x, reference_);
+    return (d.hi - log_sum) + d.lo;
+  }
+
+ private:
+  static constexpr float kNearLimit = 16384.0f;
+  static constexpr float kZeroBelow = 120.0f;  // exp(-120) is under half of the least subnormal
+  static constexpr float kLog2E = 0x1.715476p+0f;
+  static constexpr float kLog2ELow = 0x1.4ae0cp-26f;
+
+  SOFTMAX_HD float near_times(float x, float factor) const {
+    constexpr float kRound = 12582912.0f;              // 1.5 * 2^23: adding it rounds to an integer
+    constexpr std::uint32_t kRoundBits = 0x4b400000u;  // kRound's own
+    x = max_or_nan(x, floor_);
+    const float shifted = fmaf(x, kLog2E, -log2_) + kRound;
+    const float k = shifted - kRound;
+    float f = fmaf(x, kLog2E, -(k + high_));
+    f = fmaf(x, kLog2ELow, f - low_);
+    float p = 0x1.4418e6p-13f;
+    p = fmaf(p, f, 0x1.5f104ep-10f);
+    p = fmaf(p, f, 0x1.3b2a4ep-7f);
+    p = fmaf(p, f, 0x1.c6af62p-5f);
+    p = fmaf(p, f, 0x1.ebfbe0p-3f);
+    p = fmaf(p, f, 0x1.62e430p-1f);
+    const float mantissa = fmaf(p, f, 1.0f);
+    const std::uint32_t scale_bits = (bits_of(shifted) - kRoundBits + (127u + 64u)) << 23;
+    return mantissa * (factor * 0x1p-64f) * float_of(scale_bits);
+  }
+  SOFTMAX_HD float far_times(float x, float factor) const {
+    return exp_times(raw_difference(x, reference_), factor);
+  }
+
+  float reference_;
+  float log2_;
+  float high_;
+  float low_;
+  float floor_;
+  bool near_;
+};
+
+// For results of 16 bits, which need 2^-17 (binary16) at most: the hardware's power of two, on half
+// of the exponent and squared, so that results below its range are still reached.
+class CoarseExp {
+ public:
+  SOFTMAX_HD CoarseExp() : CoarseExp(Limits<float>::lowest()) {}
+  SOFTMAX_HD explicit CoarseExp(float reference) : reference_(reference) {}
+  SOFTMAX_HD float reference() const { return reference_; }
+
+  template <int kCount>
+  SOFTMAX_HD void times(const float (&x)[kCount], float factor, float (&result)[kCount]) const {
+    SOFTMAX_UNROLL
+    for (int i = 0; i < kCount; ++i) result[i] = times(x[i], factor);
+  }
+  SOFTMAX_HD float times(float x, float factor) const {
+    constexpr float kHalfLog2E = 0.7213475204444817f;
+    const float root = power_of_two((x - reference_) * kHalfLog2E);
+    return root * factor * root;
+  }
+  SOFTMAX_HD float log_value(float x, float log_sum) const { return (x - reference_) - log_sum; }
+
+ private:
+  static SOFTMAX_HD float power_of_two(float exponent) {
+#if defined(__CUDA_ARCH__)
+    float result;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(exponent));
+    return result;
+#else
+    return exp2f(exponent);
+#endif
+  }
+
+  float reference_;
+};
+
+}  // namespace softmax

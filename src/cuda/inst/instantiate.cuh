@@ -1,0 +1,34 @@
+// One line instantiates a kernel for every pair of types and gives the function that looks it up.
+#pragma once
+
+#include "core/dtype.h"
+#include "cuda/kernels.h"
+#include "cuda/prim/row.cuh"
+
+// Pairs are those of dtype_pair_supported; a test asks for every one of them.
+#define SOFTMAX_INSTANTIATE(stem)                                                        \
+  namespace softmax {                                                                    \
+  const void *stem##_kernel_for(std::int32_t x, std::int32_t y) {                        \
+    if (x == SOFTMAX_DTYPE_F32 && y == x) return address(stem##_kernel<float, float>);   \
+    if (x == SOFTMAX_DTYPE_F64 && y == x) return address(stem##_kernel<double, double>); \
+    if (x == SOFTMAX_DTYPE_F16 && y == x) return address(stem##_kernel<__half, __half>); \
+    if (x == SOFTMAX_DTYPE_F16 && y == SOFTMAX_DTYPE_F32) {                              \
+      return address(stem##_kernel<__half, float>);                                      \
+    }                                                                                    \
+    if (x == SOFTMAX_DTYPE_BF16 && y == x) {                                             \
+      return address(stem##_kernel<__nv_bfloat16, __nv_bfloat16>);                       \
+    }                                                                                    \
+    if (x == SOFTMAX_DTYPE_BF16 && y == SOFTMAX_DTYPE_F32) {                             \
+      return address(stem##_kernel<__nv_bfloat16, float>);                               \
+    }                                                                                    \
+    return nullptr;                                                                      \
+  }                                                                                      \
+  }
+
+namespace softmax {
+
+inline const void *address(void (*kernel)(RowArgs)) {
+  return reinterpret_cast<const void *>(kernel);
+}
+
+}  // namespace softmax

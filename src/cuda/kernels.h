@@ -1,0 +1,17 @@
+// The kernels as host code sees them: an address by stem and types, to hand to cudaLaunchKernel.
+// Null for a pair of types that has none.
+#pragma once
+
+#include <cstdint>
+
+namespace softmax {
+
+const void *naive_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype);
+const void *shared_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype);
+const void *shuffle_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype);
+const void *vector_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype);
+const void *online_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype);
+const void *warp_online_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype);
+const void *reference_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype);
+
+}  // namespace softmax

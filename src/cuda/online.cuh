@@ -1,0 +1,52 @@
+// Algorithm 5, ONLINE: one block a row, a running (max, sum) in each thread: two passes.
+//
+// Milakov and Gimelshein (2018): the sum is kept against an element seen so far and rescaled when a
+// larger one comes, so the maximum needs no pass of its own. Across threads: the block's maximum
+// first, then the sum of every thread's, scaled to it.
+#pragma once
+
+#include "cuda/prim/reduce.cuh"
+#include "cuda/prim/row.cuh"
+
+namespace softmax {
+
+// The (max, rest) pair of the columns that one thread takes.
+template <typename X, typename Y>
+__device__ __forceinline__ Pair<AccOf<X>> online_pair(const RowView<X, Y> &row,
+                                                      const PackCols<X> &columns, bool is_log) {
+  OnlineSum<AccOf<X>, ExpFor<X, Y>> online;
+  read_row(columns, row.x, row.cols, [&](const auto &value) {
+    online.make_room(group_max(value));
+    add_terms(online.sum, value, online.exp, is_log);
+  });
+  return online.pair();
+}
+
+template <typename X, typename Y>
+__global__ void __launch_bounds__(kMaxBlockThreads) online_kernel(RowArgs args) {
+  using Acc = AccOf<X>;
+  __shared__ RowScratch<Acc> scratch;
+  const ShuffleReduction<Acc> reduction{scratch};
+  const PackCols<X> columns(threadIdx.x, blockDim.x);
+
+  for_each_row<X, Y>(args, [&](const RowView<X, Y> &row) {
+    const Pair<Acc> own = online_pair(row, columns, args.is_log);
+    const Acc max = reduction.max(own.max);
+
+    // A thread that holds the maximum adds its 1 and its rest apart; another thread's whole sum is
+    // part of the row's rest. A thread without an element above -inf has sum 0 and adds nothing.
+    CompensatedSum<Acc> sum;
+    if (own.max == max) {
+      sum.add(Acc(1));
+      sum.add(own.rest);
+    } else {
+      sum.add(exp_times(raw_difference(own.max, max), Acc(1) + own.rest));
+    }
+    sum = reduction.sum(sum);
+
+    const auto factors = finish(Pair<Acc>{max, sum.without(Acc(1))}, args.empty_is_zero);
+    write_row<StoreHint::kNone>(row, columns, factors, args.is_log);
+  });
+}
+
+}  // namespace softmax

@@ -1,0 +1,103 @@
+// One call on a CUDA device: are the buffers the device's own, and the launch.
+#include <climits>
+
+#include "core/algo.h"
+#include "core/dtype.h"
+#include "cuda/backend.h"
+#include "cuda/driver.h"
+#include "cuda/kernels.h"
+#include "cuda/row_args.h"
+
+namespace softmax {
+namespace {
+
+const void *kernel_for(std::int32_t algo, std::int32_t x_dtype, std::int32_t y_dtype) {
+  switch (algo) {
+    case SOFTMAX_ALGO_NAIVE: return naive_kernel_for(x_dtype, y_dtype);
+    case SOFTMAX_ALGO_SHARED: return shared_kernel_for(x_dtype, y_dtype);
+    case SOFTMAX_ALGO_SHUFFLE: return shuffle_kernel_for(x_dtype, y_dtype);
+    case SOFTMAX_ALGO_VECTOR: return vector_kernel_for(x_dtype, y_dtype);
+    case SOFTMAX_ALGO_ONLINE: return online_kernel_for(x_dtype, y_dtype);
+    case SOFTMAX_ALGO_WARP_ONLINE: return warp_online_kernel_for(x_dtype, y_dtype);
+    case SOFTMAX_ALGO_REFERENCE: return reference_kernel_for(x_dtype, y_dtype);
+    default: return nullptr;
+  }
+}
+
+Status check_pointer(const char *name, const void *pointer, const DeviceCaps &caps,
+                     PendingErrorScope &pending) {
+  cudaPointerAttributes attributes;
+  if (cudaError_t error = pending(cudaPointerGetAttributes(&attributes, pointer))) {
+    return fail_cuda(SOFTMAX_STATUS_CUDA, error, "cudaPointerGetAttributes(%s = %p): %s", name,
+                     pointer, cudaGetErrorString(error));
+  }
+  if (attributes.type == cudaMemoryTypeUnregistered) {
+    return fail(
+        SOFTMAX_STATUS_WRONG_DEVICE,
+        "%s = %p is host memory that CUDA does not know, and the handle is on CUDA device %d", name,
+        pointer, static_cast<int>(caps.ordinal));
+  }
+  if (attributes.type == cudaMemoryTypeDevice && attributes.device != caps.ordinal) {
+    return fail(SOFTMAX_STATUS_WRONG_DEVICE,
+                "%s = %p is memory of CUDA device %d, and the handle is on device %d", name,
+                pointer, attributes.device, static_cast<int>(caps.ordinal));
+  }
+  return SOFTMAX_SUCCESS;
+}
+
+Status status_of(cudaError_t error) {
+  switch (error) {
+    case cudaErrorMemoryAllocation: return SOFTMAX_STATUS_DEVICE_MEMORY;
+    case cudaErrorNoKernelImageForDevice:
+    case cudaErrorInvalidDeviceFunction: return SOFTMAX_STATUS_NOT_SUPPORTED_ARCH;
+    default: return SOFTMAX_STATUS_CUDA;
+  }
+}
+
+}  // namespace
+
+Status cuda_check_buffers(const DeviceCaps &caps, const CudaDevice &device, const Problem &,
+                          const Buffers &buffers) {
+  PendingErrorScope pending;
+  const ContextScope scope(device.context);
+  if (Status s = check_pointer("x", buffers.x, caps, pending)) return s;
+  return buffers.y == buffers.x ? SOFTMAX_SUCCESS : check_pointer("y", buffers.y, caps, pending);
+}
+
+Status cuda_run(const DeviceCaps &caps, const CudaDevice &device, const Policy &policy,
+                const Problem &problem, const Buffers &buffers, softmax_stream_t stream) {
+  const void *kernel = kernel_for(policy.algo, problem.x_dtype, problem.y_dtype);
+  if (kernel == nullptr) {
+    return fail(SOFTMAX_STATUS_INTERNAL, "no %s kernel for %s -> %s", algo_name(policy.algo),
+                dtype_name(problem.x_dtype), dtype_name(problem.y_dtype));
+  }
+  RowArgs args;
+  args.x = buffers.x;
+  args.y = buffers.y;
+  args.rows = problem.rows;
+  args.cols = problem.cols;
+  args.is_log = problem.is_log();
+  args.empty_is_zero = problem.empty_is_zero();
+  void *arguments[] = {&args};
+
+  // Rows go on grid.x, whose limit is 2^31 - 1 blocks; the kernels loop over what is left.
+  const std::int64_t blocks = (problem.rows + policy.rows_per_block - 1) / policy.rows_per_block;
+  const dim3 grid(static_cast<unsigned>(blocks < INT_MAX ? blocks : INT_MAX));
+  const dim3 block(static_cast<unsigned>(policy.threads_per_row),
+                   static_cast<unsigned>(policy.rows_per_block));
+
+  PendingErrorScope pending;
+  const ContextScope scope(device.context);
+  if (!scope.ok()) {
+    return fail(SOFTMAX_STATUS_CUDA, "the context of CUDA device %d cannot be made current",
+                static_cast<int>(caps.ordinal));
+  }
+  // The launch's own result: cudaGetLastError would also report an older error of the caller's.
+  const cudaError_t error = pending(cudaLaunchKernel(kernel, grid, block, arguments, 0, stream));
+  if (error == cudaSuccess) return SOFTMAX_SUCCESS;
+  return fail_cuda(status_of(error), error, "launching %s on CUDA device %d: %s (%s)",
+                   algo_name(policy.algo), static_cast<int>(caps.ordinal), cudaGetErrorName(error),
+                   cudaGetErrorString(error));
+}
+
+}  // namespace softmax

@@ -1,0 +1,53 @@
+// The device under test: one interface over host memory with a CPU handle and over CUDA memory with
+// a CUDA handle, so that one test body serves both. Each test program defines device().
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <vector>
+
+#include "softmax.h"
+
+namespace softmax_test {
+
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  virtual bool is_cuda() const = 0;
+  virtual softmax_handle_t handle() = 0;
+  virtual softmax_stream_t stream() = 0;  // where the tests' work goes; null on the CPU
+
+  // Null where there is not so much memory.
+  virtual void *allocate(std::size_t bytes) = 0;
+  virtual void release(void *memory) = 0;
+  // Ordered on stream() and done on return.
+  virtual void upload(void *to, const void *from, std::size_t bytes) = 0;
+  virtual void download(void *to, const void *from, std::size_t bytes) = 0;
+  virtual void fill(void *to, int byte, std::size_t bytes) = 0;
+  virtual void copy(void *to, const void *from, std::size_t bytes) = 0;  // device to device
+  virtual std::size_t free_bytes() = 0;
+
+  // Runs `call` in another way that the device has and that must give the same bits: on CUDA,
+  // captured into a graph that is replayed; on the CPU, with another number of threads.
+  virtual softmax_status_t run_otherwise(const std::function<softmax_status_t()> &call) = 0;
+
+  // Every algorithm that the device takes, AUTO first; and those fit for big problems.
+  std::vector<softmax_algo_t> algorithms() const {
+    if (!is_cuda()) {
+      return {SOFTMAX_ALGO_AUTO, SOFTMAX_ALGO_NAIVE, SOFTMAX_ALGO_VECTOR, SOFTMAX_ALGO_ONLINE,
+              SOFTMAX_ALGO_REFERENCE};
+    }
+    return {SOFTMAX_ALGO_AUTO,        SOFTMAX_ALGO_NAIVE,    SOFTMAX_ALGO_SHARED,
+            SOFTMAX_ALGO_SHUFFLE,     SOFTMAX_ALGO_VECTOR,   SOFTMAX_ALGO_ONLINE,
+            SOFTMAX_ALGO_WARP_ONLINE, SOFTMAX_ALGO_REFERENCE};
+  }
+  // One thread a row: on a GPU a single long row takes seconds.
+  bool is_slow(softmax_algo_t algo) const {
+    return is_cuda() && (algo == SOFTMAX_ALGO_NAIVE || algo == SOFTMAX_ALGO_REFERENCE);
+  }
+};
+
+Device &device();
+
+}  // namespace softmax_test

@@ -1,0 +1,142 @@
+// The main program of the test executables: Catch2's, and
+//   --summary FILE   writes
+//   {"passed":n,"failed":n,"skipped":n,"assertions":n,"skipped_names":[...],
+//                    "failed_names":[...]} to FILE
+//   --child NAME     runs a part of a test in this process; see child.h
+// Exits with 77 where every test case that ran was skipped. A test case without an assertion fails.
+#define CATCH_CONFIG_RUNNER
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "support/catch.h"
+#include "support/child.h"
+#include "support/program.h"
+
+namespace softmax_test {
+namespace {
+
+constexpr int kSkippedExitCode = 77;
+
+struct Tally {
+  std::vector<std::string> passed, failed, skipped;
+  unsigned long long assertions = 0;
+  bool current_is_skipped = false;
+};
+Tally tally;
+
+#if SOFTMAX_CATCH_VERSION == 3
+using ListenerBase = Catch::EventListenerBase;
+const std::string &name_of(const Catch::TestCaseStats &stats) { return stats.testInfo->name; }
+#else
+using ListenerBase = Catch::TestEventListenerBase;
+const std::string &name_of(const Catch::TestCaseStats &stats) { return stats.testInfo.name; }
+#endif
+
+class Listener : public ListenerBase {
+ public:
+  using ListenerBase::ListenerBase;
+
+  void testCaseStarting(const Catch::TestCaseInfo &) override { tally.current_is_skipped = false; }
+  void testCaseEnded(const Catch::TestCaseStats &stats) override {
+    const auto &assertions = stats.totals.assertions;
+    tally.assertions += assertions.passed + assertions.failed;
+    auto &list = assertions.failed > 0 || stats.totals.testCases.failed > 0 ? tally.failed
+                 : tally.current_is_skipped                                 ? tally.skipped
+                                                                            : tally.passed;
+    list.push_back(name_of(stats));
+  }
+};
+
+CATCH_REGISTER_LISTENER(Listener)
+
+std::string json_list(const std::vector<std::string> &names) {
+  std::string text = "[";
+  for (const std::string &name : names) {
+    text += text.size() > 1 ? ", \"" : "\"";
+    for (const char c : name) {
+      if (c == '"' || c == '\\') text += '\\';
+      text += c;
+    }
+    text += '"';
+  }
+  return text + "]";
+}
+
+bool write_summary(const std::string &path) {
+  std::FILE *file = std::fopen(path.c_str(), "w");
+  if (file == nullptr) return false;
+  std::fprintf(file,
+               "{\"passed\": %zu, \"failed\": %zu, \"skipped\": %zu, \"assertions\": %llu,\n"
+               " \"skipped_names\": %s,\n \"failed_names\": %s}\n",
+               tally.passed.size(), tally.failed.size(), tally.skipped.size(), tally.assertions,
+               json_list(tally.skipped).c_str(), json_list(tally.failed).c_str());
+  return std::fclose(file) == 0;
+}
+
+// Takes "--name VALUE" out of the arguments; "" where it is not among them.
+std::string take_option(const char *name, std::vector<char *> *arguments) {
+  for (std::size_t i = 1; i + 1 < arguments->size(); ++i) {
+    if (std::strcmp((*arguments)[i], name) != 0) continue;
+    const std::string value = (*arguments)[i + 1];
+    arguments->erase(arguments->begin() + static_cast<std::ptrdiff_t>(i),
+                     arguments->begin() + static_cast<std::ptrdiff_t>(i) + 2);
+    return value;
+  }
+  return "";
+}
+
+bool is_listing(const std::vector<char *> &arguments) {
+  for (const char *argument : arguments) {
+    if (std::strncmp(argument, "--list", 6) == 0 || std::strcmp(argument, "--help") == 0 ||
+        std::strcmp(argument, "-l") == 0 || std::strcmp(argument, "-t") == 0 ||
+        std::strcmp(argument, "-?") == 0 || std::strcmp(argument, "-h") == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+int run(std::vector<char *> arguments) {
+  const std::string child = take_option("--child", &arguments);
+  if (!child.empty()) return child_main(child);
+  const std::string summary = take_option("--summary", &arguments);
+
+  Catch::Session session;
+  session.configData().warnings = Catch::WarnAbout::NoAssertions;
+  const int parsed = session.applyCommandLine(static_cast<int>(arguments.size()), arguments.data());
+  if (parsed != 0) return parsed;
+  if (!is_listing(arguments)) {
+    const std::string missing = what_is_missing();
+    if (!missing.empty()) {
+      std::printf("skipped: %s\n", missing.c_str());
+      return kSkippedExitCode;
+    }
+  }
+
+  const int result = session.run();
+  if (!summary.empty() && !write_summary(summary)) {
+    std::fprintf(stderr, "cannot write %s\n", summary.c_str());
+    return 2;
+  }
+  if (!tally.skipped.empty()) {
+    std::printf("%zu test cases were skipped\n", tally.skipped.size());
+  }
+  if (result != 0) return result > 255 ? 255 : result;
+  if (!tally.failed.empty()) return 1;
+  return tally.passed.empty() && !tally.skipped.empty() ? kSkippedExitCode : 0;
+}
+
+}  // namespace
+
+void mark_skipped(const char *reason) {
+  tally.current_is_skipped = true;
+  std::printf("skipped: %s\n", reason);
+}
+
+}  // namespace softmax_test
+
+int main(int argc, char **argv) {
+  return softmax_test::run(std::vector<char *>(argv, argv + argc));
+}
