@@ -17,7 +17,7 @@ struct Case {
   std::string label;
   Input input;
   std::int32_t y_dtype = 0;
-  std::string op;        // the operation that `check` speaks of
+  std::string op;                                   // the operation that `check` speaks of
   nlohmann::json check = nlohmann::json::object();  // the keys of is_value_key
 
   bool speaks_of(bool is_log) const { return (op == "log_softmax") == is_log; }

@@ -28,7 +28,10 @@ class CpuDevice : public Device {
   bool is_cuda() const override { return false; }
   std::int32_t ordinal() const override { return SOFTMAX_DEVICE_CPU; }
   softmax_stream_t stream() const override { return nullptr; }
-  std::int64_t element_limit() const override { return std::int64_t{1} << 23; }
+  std::int64_t limit_for(const Entry &entry) const override {
+    const bool asked_for = !entry.needs_word("gpu") || entry.needs_word("cpu");
+    return std::int64_t{1} << (asked_for ? 23 : 18);
+  }
 
   void *allocate(std::size_t bytes) override {
     void *memory = std::aligned_alloc(kBoundary, rounded_up(bytes));

@@ -20,8 +20,9 @@ class Device {
   virtual bool is_cuda() const = 0;
   virtual std::int32_t ordinal() const = 0;  // as softmax_create takes it
   virtual softmax_stream_t stream() const = 0;
-  // Matrices of more elements than this are not run here.
-  virtual std::int64_t element_limit() const = 0;
+  // Matrices of more elements than this are not run here: an entry that needs a GPU is run on the
+  // CPU as well where it is cheap.
+  virtual std::int64_t limit_for(const Entry &entry) const = 0;
 
   // Throws std::bad_alloc.
   virtual void *allocate(std::size_t bytes) = 0;

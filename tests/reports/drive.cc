@@ -45,7 +45,7 @@ struct Run {
 
 void run_matrix(const Entry &entry, const Context &context, Run *run) {
   for (const Case &c : cases_of(entry, &run->handled)) {
-    if (c.input.count() > context.device->element_limit()) {
+    if (c.input.count() > context.device->limit_for(entry)) {
       run->too_large = true;
       run->verdict.note(c.label + " is too large for this device's run");
       continue;
