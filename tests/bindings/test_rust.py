@@ -147,11 +147,20 @@ assert function(data, 2, 3) == 0
 assert abs(sum(data) - 2) < 1e-6 and abs(data[2] - 0.66524096) < 1e-6, list(data)
 """
 
+    def linker_of(self, library):
+        """The linker that made a file, by the mark that it left."""
+        text = subprocess.run(["readelf", "-SW", "-p", ".comment", library],
+                              stdout=subprocess.PIPE, text=True, check=True).stdout
+        if "Linker: LLD" in text:
+            return "lld"
+        return "gold" if ".note.gnu.gold-version" in text else "bfd"
+
     def link(self, folder, linker):
         process = c.cargo("rustc", "--release", "--", "-C", f"link-arg=-fuse-ld={linker}",
                           folder=folder, SOFTMAX_STATIC=1, LD_LIBRARY_PATH=None)
         self.assertEqual(process.returncode, 0, process.stdout)
         library = c.WORK / "cargo/release/libplugin.so"
+        self.assertEqual(self.linker_of(library), linker)
         needed = subprocess.run(["readelf", "-d", library], stdout=subprocess.PIPE, text=True,
                                 check=True).stdout
         self.assertNotIn("libsoftmax.so", needed)
