@@ -1,40 +1,60 @@
-// TEMPORARY scalar backend, replaced by the SIMD one.
+// The CPU backend's entry points: what the machine is, and which driver runs a problem.
 #include "cpu/backend.h"
 
 #include <omp.h>
 
 #include <cstdio>
+#include <cstring>
 
-#include "core/dtype.h"
-#include "core/numerics.h"
+#include "cpu/drivers.h"
+#include "cpu/kernels.h"
+#include "cpu/targets.h"
+#include "hwy/targets.h"
 
 namespace softmax {
+namespace {
+
+// The processor's name from the kernel, "AMD EPYC 9654"; "" where it does not say.
+void model_name(char *name, std::size_t capacity) {
+  name[0] = '\0';
+  std::FILE *file = std::fopen("/proc/cpuinfo", "r");
+  if (file == nullptr) return;
+  char line[256];
+  while (std::fgets(line, sizeof line, file) != nullptr) {
+    if (std::strncmp(line, "model name", 10) != 0) continue;
+    const char *value = std::strchr(line, ':');
+    if (value == nullptr) break;
+    value += std::strspn(value + 1, " \t") + 1;
+    std::snprintf(name, capacity, "%.*s", static_cast<int>(std::strcspn(value, "\n")), value);
+    break;
+  }
+  std::fclose(file);
+}
+
+}  // namespace
+
 void cpu_open(DeviceCaps *caps) {
   *caps = DeviceCaps{};
-  std::snprintf(caps->description, sizeof caps->description, "CPU, %d threads", cpu_threads());
+  char name[64];
+  model_name(name, sizeof name);
+  std::snprintf(caps->description, sizeof caps->description, "CPU (%s%s%s), %d thread%s", name,
+                name[0] == '\0' ? "" : ", ", cpu_simd_name(), cpu_threads(),
+                cpu_threads() == 1 ? "" : "s");
 }
+
 int cpu_threads() { return omp_get_max_threads(); }
-const char *cpu_simd_name() { return "scalar"; }
-template <typename X, typename Y>
-void naive(const Problem &p, const Buffers &b) {
-  using T = typename Element<X>::Acc;
-  const X *x = static_cast<const X *>(b.x);
-  Y *y = static_cast<Y *>(b.y);
-#pragma omp parallel for
-  for (std::int64_t i = 0; i < p.rows; ++i) {
-    OnlineSum<T> sum;
-    for (std::int64_t j = 0; j < p.cols; ++j) sum.add(Element<X>::load(x[i * p.cols + j]));
-    const RowFactors<T> f = finish(sum.pair(), p.empty_is_zero());
-    for (std::int64_t j = 0; j < p.cols; ++j)
-      y[i * p.cols + j] =
-          Element<Y>::store(output_value(T(Element<X>::load(x[i * p.cols + j])), f, p.is_log()));
+
+const char *cpu_simd_name() {
+  return hwy::TargetName(kernels_for(SOFTMAX_DTYPE_F32, SOFTMAX_DTYPE_F32)->target);
+}
+
+void cpu_run(const Policy &policy, const Problem &problem, const Buffers &buffers) {
+  switch (policy.algo) {
+    case SOFTMAX_ALGO_NAIVE: return run_naive(problem, buffers);
+    case SOFTMAX_ALGO_REFERENCE: return run_reference(problem, buffers);
+    case SOFTMAX_ALGO_ONLINE: return run_online(problem, buffers);
+    default: return run_vector(problem, buffers);
   }
 }
-void cpu_run(const Policy &, const Problem &p, const Buffers &b) {
-  if (p.x_dtype == SOFTMAX_DTYPE_F64) return naive<double, double>(p, b);
-  if (p.x_dtype == SOFTMAX_DTYPE_F32) return naive<float, float>(p, b);
-  if (p.x_dtype == SOFTMAX_DTYPE_F16)
-    return p.y_dtype == SOFTMAX_DTYPE_F32 ? naive<f16_t, float>(p, b) : naive<f16_t, f16_t>(p, b);
-  return p.y_dtype == SOFTMAX_DTYPE_F32 ? naive<bf16_t, float>(p, b) : naive<bf16_t, bf16_t>(p, b);
-}
+
 }  // namespace softmax

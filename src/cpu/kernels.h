@@ -1,0 +1,79 @@
+// The SIMD kernels as the drivers see them: one table of functions for a pair of data types.
+//
+// Two shapes of work. `rows` computes many whole rows, each small enough to stay in cache between
+// its passes. The others work on one part of a row, at most kPartColumns columns of it: long rows
+// are cut into parts at multiples of kPartColumns, whoever computes them and in whichever order, so
+// that a row's bits do not depend on the threads. Values pass as float64, which holds every float32
+// exactly.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/numerics.h"
+
+namespace softmax {
+
+// 16 KiB of float32: a part stays in the first-level cache between the pass that finds its maximum
+// and the pass that sums.
+constexpr std::int64_t kPartColumns = 4096;
+
+// The sum of exp(x_j - max) over a part, max being the part's maximum or a larger one.
+//
+// For log-softmax the elements that equal max are counted in `maxima` and are not in `others`: a
+// tiny rest beside the maximum's own 1 keeps all of its digits. For softmax, which needs the whole
+// sum alone, maxima is 0.
+struct PartSum {
+  double maxima = 0;
+  CompensatedSum<double> others;
+};
+
+// What the last pass over a row needs.
+struct RowScale {
+  double max = 0;
+  double inverse_sum = 0;  // 1 / s
+  double log_sum = 0;      // log s
+  bool is_constant = false;
+  double constant = 0;  // what every element becomes, where is_constant
+};
+
+struct RowsTask {
+  const void *x;
+  void *y;
+  std::int64_t rows;
+  std::int64_t cols;
+  bool is_log;
+  bool empty_is_zero;
+  bool stream;    // write y past the caches: it is large and is not x
+  void *scratch;  // Kernels::scratch_bytes(...) bytes, aligned to 64, for this thread alone
+};
+
+struct Kernels {
+  int x_size;
+  int y_size;
+  std::int64_t target;  // HWY_AVX3, ...
+
+  // Whole rows. scratch_bytes is what `rows` needs for the same values, often 0.
+  void (*rows)(const RowsTask &task);
+  std::size_t (*scratch_bytes)(std::int64_t cols, bool is_log, bool stream);
+
+  // Parts. The maximum is -inf for a part without an element above it; where the part holds a NaN,
+  // any value may come out, and part_sum brings the NaN to light.
+  double (*part_max)(const void *x, std::int64_t cols);
+  PartSum (*part_sum)(const void *x, std::int64_t cols, double max, bool is_log);
+  void (*part_write)(const void *x, void *y, std::int64_t cols, const RowScale &row, bool is_log,
+                     bool stream);
+};
+
+// The tables for this machine's best target, one getter a file.
+const Kernels *kernels_f32_f32();
+const Kernels *kernels_f16_f16();
+const Kernels *kernels_f16_f32();
+const Kernels *kernels_bf16_bf16();
+const Kernels *kernels_bf16_f32();
+const Kernels *kernels_f64_f64();
+
+// For the pair of data types, which is one of those above.
+const Kernels *kernels_for(std::int32_t x_dtype, std::int32_t y_dtype);
+
+}  // namespace softmax

@@ -1,0 +1,179 @@
+// Whole rows in the cache, a tile of them at a time, and the table of kernels. Compiled once for
+// each SIMD target.
+#if defined(SOFTMAX_CPU_ROWS_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef SOFTMAX_CPU_ROWS_INL_H
+#undef SOFTMAX_CPU_ROWS_INL_H
+#else
+#define SOFTMAX_CPU_ROWS_INL_H
+#endif
+
+#include <type_traits>
+
+#include "cpu/kernels.h"
+#include "cpu/parts-inl.h"
+#include "cpu/row_state.h"
+#include "cpu/stream-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace softmax {
+namespace HWY_NAMESPACE {
+
+// Each pass goes over a tile of rows: the chain of dependent steps at the end of a row (lanes to
+// one value, a division, a logarithm) then overlaps with the next rows.
+constexpr std::int64_t kTileColumns = 2048;
+constexpr std::int64_t kTileRows = 64;
+
+HWY_INLINE std::int64_t tile_rows(std::int64_t cols) {
+  const std::int64_t rows = kTileColumns / cols;
+  return rows < 1 ? 1 : rows > kTileRows ? kTileRows : rows;
+}
+
+template <typename X, typename Y>
+struct Rows {
+  using P = Part<X, Y>;
+  using T = typename P::T;
+  using Traits = typename P::Traits;
+  // Terms can wait in the output itself where it is as wide and not written past the caches.
+  static constexpr bool kTermsFitOutput = std::is_same<T, Y>::value;
+
+  static std::size_t scratch_bytes(std::int64_t cols, bool is_log, bool stream) {
+    if (is_log || (kTermsFitOutput && !stream)) return 0;
+    return static_cast<std::size_t>(tile_rows(cols) * cols) * sizeof(T);
+  }
+
+  // Whether a NaN is in a row in which no number above -inf was seen.
+  static bool holds_nan(const X *x, std::int64_t cols) {
+    for (std::int64_t j = 0; j < cols; ++j) {
+      const T value = Element<X>::load(x[j]);
+      if (value != value) return true;
+    }
+    return false;
+  }
+
+  static HWY_INLINE RowScale sum_row(const RowsTask &task, const X *x, T max, T *terms,
+                                     std::int64_t ahead) {
+    if (!is_finite(max)) {
+      const bool is_empty = max < Limits<T>::lowest() && !holds_nan(x, task.cols);
+      return constant_row(is_empty, task.is_log, task.empty_is_zero);
+    }
+    RowSum row;
+    for (std::int64_t j = 0; j < task.cols; j += kPartColumns) {
+      const std::int64_t count = task.cols - j < kPartColumns ? task.cols - j : kPartColumns;
+      row.add(task.is_log ? P::sum_log(x + j, count, max, ahead)
+                          : P::template sum<true>(x + j, count, max, terms + j, ahead));
+    }
+    return scale_of(max, row.rest(), task.is_log);
+  }
+
+  static HWY_INLINE void write_row(const X *x, const T *terms, Y *y, std::int64_t cols,
+                                   const RowScale &row, bool is_log) {
+    if (row.is_constant) {
+      P::fill(y, cols, static_cast<T>(row.constant));
+    } else if (is_log) {
+      P::write_log(x, y, cols, static_cast<T>(row.max), row.log_sum);
+    } else {
+      P::scale(terms, y, cols, static_cast<T>(row.inverse_sum) * Traits::kInverseScale);
+    }
+  }
+
+  static HWY_INLINE void rows(const RowsTask &task) {
+    const std::int64_t cols = task.cols;
+    const X *x = static_cast<const X *>(task.x);
+    Y *y = static_cast<Y *>(task.y);
+    T *scratch = static_cast<T *>(task.scratch);
+    const std::int64_t rows_in_tile = tile_rows(cols);
+    const std::int64_t tile_bytes = rows_in_tile * cols * static_cast<std::int64_t>(sizeof(X));
+    StreamWriter<Y> writer(y);
+    T maxima[kTileRows];
+    RowScale scales[kTileRows];
+    for (std::int64_t first = 0; first < task.rows; first += rows_in_tile) {
+      const std::int64_t left = task.rows - first;
+      const std::int64_t count = left < rows_in_tile ? left : rows_in_tile;
+      const std::int64_t ahead = left > rows_in_tile ? tile_bytes : 0;
+      const X *tile_x = x + first * cols;
+      Y *tile_y = y + first * cols;
+      T *terms = scratch;
+      if constexpr (kTermsFitOutput) {
+        if (!task.stream) terms = tile_y;
+      }
+      for (std::int64_t i = 0; i < count; ++i) maxima[i] = P::max(tile_x + i * cols, cols);
+      for (std::int64_t i = 0; i < count; ++i) {
+        scales[i] = sum_row(task, tile_x + i * cols, maxima[i], terms + i * cols, ahead);
+      }
+      if (!task.stream) {
+        for (std::int64_t i = 0; i < count; ++i) {
+          write_row(tile_x + i * cols, terms + i * cols, tile_y + i * cols, cols, scales[i],
+                    task.is_log);
+        }
+        continue;
+      }
+      for (std::int64_t i = 0; i < count; ++i) {
+        for (std::int64_t j = 0; j < cols; j += writer.kCapacity) {
+          const std::int64_t piece = cols - j < writer.kCapacity ? cols - j : writer.kCapacity;
+          write_row(tile_x + i * cols + j, terms + i * cols + j, writer.reserve(piece), piece,
+                    scales[i], task.is_log);
+        }
+      }
+    }
+    if (task.stream) {
+      writer.flush();
+      hwy::FlushStream();
+    }
+  }
+
+  // ---- parts of long rows ----
+
+  static double part_max(const void *x, std::int64_t cols) {
+    return P::max(static_cast<const X *>(x), cols);
+  }
+  static PartSum part_sum(const void *x, std::int64_t cols, double max, bool is_log) {
+    const X *from = static_cast<const X *>(x);
+    const T max_t = static_cast<T>(max);
+    return is_log ? P::sum_log(from, cols, max_t, 0)
+                  : P::template sum<false>(from, cols, max_t, nullptr, 0);
+  }
+  static HWY_INLINE void write_piece(const X *x, Y *y, std::int64_t cols, const RowScale &row,
+                                     bool is_log) {
+    if (row.is_constant) {
+      P::fill(y, cols, static_cast<T>(row.constant));
+    } else if (is_log) {
+      P::write_log(x, y, cols, static_cast<T>(row.max), row.log_sum);
+    } else {
+      P::write(x, y, cols, static_cast<T>(row.max),
+               static_cast<T>(row.inverse_sum) * Traits::kInverseScale);
+    }
+  }
+  static void part_write(const void *x, void *y, std::int64_t cols, const RowScale &row,
+                         bool is_log, bool stream) {
+    const X *from = static_cast<const X *>(x);
+    Y *to = static_cast<Y *>(y);
+    if (!stream) return write_piece(from, to, cols, row, is_log);
+    StreamWriter<Y> writer(to);
+    for (std::int64_t j = 0; j < cols; j += writer.kCapacity) {
+      const std::int64_t piece = cols - j < writer.kCapacity ? cols - j : writer.kCapacity;
+      write_piece(from + j, writer.reserve(piece), piece, row, is_log);
+    }
+    writer.flush();
+    hwy::FlushStream();
+  }
+};
+
+template <typename X, typename Y>
+const Kernels *kernel_table() {
+  using R = Rows<X, Y>;
+  static constexpr Kernels kTable = {static_cast<int>(sizeof(X)),
+                                     static_cast<int>(sizeof(Y)),
+                                     HWY_TARGET,
+                                     R::rows,
+                                     R::scratch_bytes,
+                                     R::part_max,
+                                     R::part_sum,
+                                     R::part_write};
+  return &kTable;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace softmax
+HWY_AFTER_NAMESPACE();
+
+#endif  // per target
