@@ -151,7 +151,7 @@ assert abs(sum(data) - 2) < 1e-6 and abs(data[2] - 0.66524096) < 1e-6, list(data
         """The linker that made a file, by the mark that it left."""
         text = subprocess.run(["readelf", "-SW", "-p", ".comment", library],
                               stdout=subprocess.PIPE, text=True, check=True).stdout
-        if "Linker: LLD" in text:
+        if "LLD " in text:
             return "lld"
         return "gold" if ".note.gnu.gold-version" in text else "bfd"
 
