@@ -24,12 +24,13 @@ __device__ __forceinline__ Pair<AccOf<X>> online_pair(const RowView<X, Y> &row,
 
 // Blocks that should fit on a multiprocessor: 2 x 16 bytes a thread are in flight, and the running
 // sum's registers would otherwise leave too few threads. Measured on an H200, 16384 x 8192 float32:
-// 0.77 of copy speed with 6, 0.73 with what the compiler chooses (4), 0.65 with 8 (spills).
-template <typename Acc>
-constexpr int kOnlineBlocksPerSm = sizeof(Acc) == 4 ? 6 : 1;
+// 0.77 of copy speed with 6, 0.73 with what the compiler chooses (4), 0.65 with 8, which spill.
+// Where 8 inputs become 8 float32 outputs, or in float64, 6 would spill too.
+template <typename X, typename Y>
+constexpr int kOnlineBlocksPerSm = sizeof(X) == sizeof(Y) && sizeof(Y) <= 4 ? 6 : 1;
 
 template <typename X, typename Y>
-__global__ void __launch_bounds__(kMaxBlockThreads, kOnlineBlocksPerSm<AccOf<X>>)
+__global__ void __launch_bounds__(kMaxBlockThreads, kOnlineBlocksPerSm<X, Y>)
     online_kernel(RowArgs args) {
   using Acc = AccOf<X>;
   __shared__ RowScratch<Acc> scratch;
