@@ -44,7 +44,6 @@ struct RowsTask {
   std::int64_t cols;
   bool is_log;
   bool empty_is_zero;
-  bool stream;    // write y past the caches: it is large and is not x
   void *scratch;  // Kernels::scratch_bytes(...) bytes, aligned to 64, for this thread alone
 };
 
@@ -55,14 +54,13 @@ struct Kernels {
 
   // Whole rows. scratch_bytes is what `rows` needs for the same values, often 0.
   void (*rows)(const RowsTask &task);
-  std::size_t (*scratch_bytes)(std::int64_t cols, bool is_log, bool stream);
+  std::size_t (*scratch_bytes)(std::int64_t cols, bool is_log);
 
   // Parts. The maximum is -inf for a part without an element above it; where the part holds a NaN,
   // any value may come out, and part_sum brings the NaN to light.
   double (*part_max)(const void *x, std::int64_t cols);
   PartSum (*part_sum)(const void *x, std::int64_t cols, double max, bool is_log);
-  void (*part_write)(const void *x, void *y, std::int64_t cols, const RowScale &row, bool is_log,
-                     bool stream);
+  void (*part_write)(const void *x, void *y, std::int64_t cols, const RowScale &row, bool is_log);
 };
 
 // The tables for this machine's best target, one getter a file.

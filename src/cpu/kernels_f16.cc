@@ -1,5 +1,6 @@
 // SIMD kernels for float16.
-// clang-format off: the order of these includes matters
+// The order of the includes matters.
+// clang-format off
 #include "cpu/targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/kernels_f16.cc"

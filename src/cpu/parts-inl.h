@@ -41,33 +41,24 @@ HWY_INLINE void add_any(LaneSums<D> &sum, hn::Vec<D> term) {
   sum.hi = total;
 }
 
-// All lanes of float32 sums in float64, where the few additions lose nothing that counts; those of
-// float64 with compensation.
+// The sum of all lanes, with compensation: halves are added until one lane is left.
 template <class D>
 HWY_INLINE CompensatedSum<double> sum_of_lanes(D d, const LaneSums<D> &sum) {
-  using T = Lane<D>;
-  CompensatedSum<double> total;
-#if HWY_HAVE_FLOAT64 && HWY_TARGET != HWY_SCALAR
-  if constexpr (sizeof(T) == 4) {
-    const hn::Half<D> half;
-    const hn::Rebind<double, decltype(half)> d64;
-    const auto hi = hn::Add(hn::PromoteTo(d64, hn::LowerHalf(half, sum.hi)),
-                            hn::PromoteTo(d64, hn::UpperHalf(half, sum.hi)));
-    const auto lo = hn::Add(hn::PromoteTo(d64, hn::LowerHalf(half, sum.lo)),
-                            hn::PromoteTo(d64, hn::UpperHalf(half, sum.lo)));
-    total.hi = hn::GetLane(hn::SumOfLanes(d64, hn::Add(hi, lo)));
+  if constexpr (hn::MaxLanes(D()) == 1) {
+    CompensatedSum<double> total;
+    total.hi = hn::GetLane(sum.hi);
+    total.lo = hn::GetLane(sum.lo);
+    (void)d;
     return total;
-  }
+  } else {
+#if HWY_TARGET != HWY_SCALAR
+    const hn::Half<D> half;
+    LaneSums<hn::Half<D>> folded{hn::LowerHalf(half, sum.hi),
+                                 hn::Add(hn::LowerHalf(half, sum.lo), hn::UpperHalf(half, sum.lo))};
+    add_any(folded, hn::UpperHalf(half, sum.hi));
+    return sum_of_lanes(half, folded);
 #endif
-  HWY_ALIGN T hi[hn::MaxLanes(D())];
-  HWY_ALIGN T lo[hn::MaxLanes(D())];
-  hn::Store(sum.hi, d, hi);
-  hn::Store(sum.lo, d, lo);
-  for (std::size_t i = 0; i < hn::Lanes(d); ++i) {
-    total.add(hi[i]);
-    total.lo += lo[i];
   }
-  return total;
 }
 
 template <typename X, typename Y>
@@ -101,7 +92,7 @@ struct Part {
   }
 
   // The sum for softmax. kStore: the terms exp(x_j - max) * kScale go to `terms`, which may be x.
-  // kAhead: x + ahead is fetched meanwhile.
+  // The input `ahead` bytes past x is fetched meanwhile, unless that is 0.
   template <bool kStore>
   static HWY_INLINE PartSum sum(const X *x, std::int64_t cols, T max, T *terms,
                                 std::int64_t ahead) {
@@ -172,13 +163,10 @@ struct Part {
     const V factor_v = hn::Set(d, factor);
     std::int64_t j = 0;
     for (; j + step <= cols; j += step) {
-      const V term = exp_term<kPrecise>(d, Elements<X>::load(d, x + j), max_v);
-      Elements<Y>::store(hn::Mul(term, factor_v), d, y + j);
+      put(softmax_value(d, Elements<X>::load(d, x + j), max_v, factor_v), y + j);
     }
     if (j < cols) {
-      const std::size_t count = static_cast<std::size_t>(cols - j);
-      const V term = exp_term<kPrecise>(d, Elements<X>::load(d, x + j, count), max_v);
-      Elements<Y>::store(hn::Mul(term, factor_v), d, y + j, count);
+      put_first(softmax_value(d, load_tail(x + j, cols - j), max_v, factor_v), y + j, cols - j);
     }
   }
 
@@ -191,14 +179,11 @@ struct Part {
     const V log_lo_v = hn::Set(d, static_cast<T>(log_sum - log_hi));
     std::int64_t j = 0;
     for (; j + step <= cols; j += step) {
-      Elements<Y>::store(log_value(d, Elements<X>::load(d, x + j), max_v, log_hi_v, log_lo_v), d,
-                         y + j);
+      put(log_value(d, Elements<X>::load(d, x + j), max_v, log_hi_v, log_lo_v), y + j);
     }
     if (j < cols) {
-      const std::size_t count = static_cast<std::size_t>(cols - j);
-      Elements<Y>::store(
-          log_value(d, Elements<X>::load(d, x + j, count), max_v, log_hi_v, log_lo_v), d, y + j,
-          count);
+      put_first(log_value(d, load_tail(x + j, cols - j), max_v, log_hi_v, log_lo_v), y + j,
+                cols - j);
     }
   }
 
@@ -208,18 +193,27 @@ struct Part {
   }
 
  private:
-  static HWY_INLINE V load_tail(const X *x, std::int64_t count) {
-    const D d;
-    const std::size_t n = static_cast<std::size_t>(count);
-    return hn::IfThenElse(hn::FirstN(d, n), Elements<X>::load(d, x, n),
-                          hn::Set(d, -Limits<T>::infinity()));
-  }
-
   static HWY_INLINE void prefetch(const X *x, std::int64_t ahead) {
     if (ahead != 0) {
       hwy::Prefetch(reinterpret_cast<const char *>(reinterpret_cast<std::uintptr_t>(x) +
                                                    static_cast<std::uintptr_t>(ahead)));
     }
+  }
+
+  static HWY_INLINE void put(V v, Y *y) { Elements<Y>::store(v, D(), y); }
+  static HWY_INLINE void put_first(V v, Y *y, std::int64_t count) {
+    Elements<Y>::store(v, D(), y, static_cast<std::size_t>(count));
+  }
+
+  static HWY_INLINE V softmax_value(D d, V x, V max, V factor) {
+    return hn::Mul(exp_term<kPrecise>(d, x, max), factor);
+  }
+
+  static HWY_INLINE V load_tail(const X *x, std::int64_t count) {
+    const D d;
+    const std::size_t n = static_cast<std::size_t>(count);
+    return hn::IfThenElse(hn::FirstN(d, n), Elements<X>::load(d, x, n),
+                          hn::Set(d, -Limits<T>::infinity()));
   }
 
   static HWY_INLINE void add_other(D d, V x, V max, LaneSums<D> &sums, V &maxima) {

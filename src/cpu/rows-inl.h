@@ -12,7 +12,6 @@
 #include "cpu/kernels.h"
 #include "cpu/parts-inl.h"
 #include "cpu/row_state.h"
-#include "cpu/stream-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace softmax {
@@ -33,11 +32,11 @@ struct Rows {
   using P = Part<X, Y>;
   using T = typename P::T;
   using Traits = typename P::Traits;
-  // Terms can wait in the output itself where it is as wide and not written past the caches.
+  // Terms can wait in the output itself where it is as wide.
   static constexpr bool kTermsFitOutput = std::is_same<T, Y>::value;
 
-  static std::size_t scratch_bytes(std::int64_t cols, bool is_log, bool stream) {
-    if (is_log || (kTermsFitOutput && !stream)) return 0;
+  static std::size_t scratch_bytes(std::int64_t cols, bool is_log) {
+    if (is_log || kTermsFitOutput) return 0;
     return static_cast<std::size_t>(tile_rows(cols) * cols) * sizeof(T);
   }
 
@@ -76,48 +75,30 @@ struct Rows {
     }
   }
 
-  static HWY_INLINE void rows(const RowsTask &task) {
+  static void rows(const RowsTask &task) {
     const std::int64_t cols = task.cols;
     const X *x = static_cast<const X *>(task.x);
     Y *y = static_cast<Y *>(task.y);
-    T *scratch = static_cast<T *>(task.scratch);
     const std::int64_t rows_in_tile = tile_rows(cols);
-    const std::int64_t tile_bytes = rows_in_tile * cols * static_cast<std::int64_t>(sizeof(X));
-    StreamWriter<Y> writer(y);
     T maxima[kTileRows];
     RowScale scales[kTileRows];
     for (std::int64_t first = 0; first < task.rows; first += rows_in_tile) {
       const std::int64_t left = task.rows - first;
       const std::int64_t count = left < rows_in_tile ? left : rows_in_tile;
-      const std::int64_t ahead = left > rows_in_tile ? tile_bytes : 0;
+      const std::int64_t ahead =
+          left > rows_in_tile ? rows_in_tile * cols * static_cast<std::int64_t>(sizeof(X)) : 0;
       const X *tile_x = x + first * cols;
       Y *tile_y = y + first * cols;
-      T *terms = scratch;
-      if constexpr (kTermsFitOutput) {
-        if (!task.stream) terms = tile_y;
-      }
+      T *terms = static_cast<T *>(task.scratch);
+      if constexpr (kTermsFitOutput) terms = tile_y;
       for (std::int64_t i = 0; i < count; ++i) maxima[i] = P::max(tile_x + i * cols, cols);
       for (std::int64_t i = 0; i < count; ++i) {
         scales[i] = sum_row(task, tile_x + i * cols, maxima[i], terms + i * cols, ahead);
       }
-      if (!task.stream) {
-        for (std::int64_t i = 0; i < count; ++i) {
-          write_row(tile_x + i * cols, terms + i * cols, tile_y + i * cols, cols, scales[i],
-                    task.is_log);
-        }
-        continue;
-      }
       for (std::int64_t i = 0; i < count; ++i) {
-        for (std::int64_t j = 0; j < cols; j += writer.kCapacity) {
-          const std::int64_t piece = cols - j < writer.kCapacity ? cols - j : writer.kCapacity;
-          write_row(tile_x + i * cols + j, terms + i * cols + j, writer.reserve(piece), piece,
-                    scales[i], task.is_log);
-        }
+        write_row(tile_x + i * cols, terms + i * cols, tile_y + i * cols, cols, scales[i],
+                  task.is_log);
       }
-    }
-    if (task.stream) {
-      writer.flush();
-      hwy::FlushStream();
     }
   }
 
@@ -132,29 +113,18 @@ struct Rows {
     return is_log ? P::sum_log(from, cols, max_t, 0)
                   : P::template sum<false>(from, cols, max_t, nullptr, 0);
   }
-  static HWY_INLINE void write_piece(const X *x, Y *y, std::int64_t cols, const RowScale &row,
-                                     bool is_log) {
-    if (row.is_constant) {
-      P::fill(y, cols, static_cast<T>(row.constant));
-    } else if (is_log) {
-      P::write_log(x, y, cols, static_cast<T>(row.max), row.log_sum);
-    } else {
-      P::write(x, y, cols, static_cast<T>(row.max),
-               static_cast<T>(row.inverse_sum) * Traits::kInverseScale);
-    }
-  }
   static void part_write(const void *x, void *y, std::int64_t cols, const RowScale &row,
-                         bool is_log, bool stream) {
+                         bool is_log) {
     const X *from = static_cast<const X *>(x);
     Y *to = static_cast<Y *>(y);
-    if (!stream) return write_piece(from, to, cols, row, is_log);
-    StreamWriter<Y> writer(to);
-    for (std::int64_t j = 0; j < cols; j += writer.kCapacity) {
-      const std::int64_t piece = cols - j < writer.kCapacity ? cols - j : writer.kCapacity;
-      write_piece(from + j, writer.reserve(piece), piece, row, is_log);
+    const T max = static_cast<T>(row.max);
+    if (row.is_constant) {
+      P::fill(to, cols, static_cast<T>(row.constant));
+    } else if (is_log) {
+      P::write_log(from, to, cols, max, row.log_sum);
+    } else {
+      P::write(from, to, cols, max, static_cast<T>(row.inverse_sum) * Traits::kInverseScale);
     }
-    writer.flush();
-    hwy::FlushStream();
   }
 };
 

@@ -13,8 +13,8 @@
 namespace softmax {
 namespace {
 
-// Terms of longer rows would not stay in a second-level cache between the passes.
-constexpr std::int64_t kWholeRowColumns = 65536;
+// Longer rows would not stay in the last-level cache between the passes.
+constexpr std::int64_t kWholeRowColumns = std::int64_t{1} << 20;
 
 // Work that threads take at a time: small enough to balance, large enough to cost nothing.
 constexpr std::int64_t kChunkElements = 131072;
@@ -22,11 +22,10 @@ constexpr std::int64_t kChunkElements = 131072;
 // Below it, a parallel region costs more than it brings.
 constexpr std::int64_t kParallelElements = 16384;
 
-// An output from this size on would push everything out of the last-level cache anyway.
-constexpr std::int64_t kStreamBytes = std::int64_t{16} << 20;
-
-// Scratch that needs no allocation: a tile of float64.
+// Scratch that needs no allocation: a tile of short rows. Fresh pages from the system cost about as
+// much as computing a few rows of terms again.
 constexpr std::size_t kStackScratchBytes = 16384;
+constexpr std::int64_t kRowsWorthAllocating = 8;
 
 struct Work {
   const Kernels *kernels;
@@ -36,7 +35,6 @@ struct Work {
   std::int64_t cols;
   bool is_log;
   bool empty_is_zero;
-  bool stream;
 
   const char *x_at(std::int64_t row, std::int64_t col) const {
     return x + (row * cols + col) * kernels->x_size;
@@ -47,16 +45,13 @@ struct Work {
 };
 
 Work work_for(const Problem &problem, const Buffers &buffers) {
-  const Kernels *kernels = kernels_for(problem.x_dtype, problem.y_dtype);
-  const std::int64_t bytes = problem.rows * problem.cols * kernels->y_size;
-  return {kernels,
+  return {kernels_for(problem.x_dtype, problem.y_dtype),
           static_cast<const char *>(buffers.x),
           static_cast<char *>(buffers.y),
           problem.rows,
           problem.cols,
           problem.is_log(),
-          problem.empty_is_zero(),
-          buffers.x != buffers.y && bytes >= kStreamBytes};
+          problem.empty_is_zero()};
 }
 
 // ---- parts ----
@@ -86,7 +81,7 @@ PartSum sum_of(const Work &work, std::int64_t row, std::int64_t part, double max
 void write(const Work &work, std::int64_t row, std::int64_t part, const RowScale &scale) {
   const PartRange range = part_range(work, part);
   work.kernels->part_write(work.x_at(row, range.col), work.y_at(row, range.col), range.cols, scale,
-                           work.is_log, work.stream);
+                           work.is_log);
 }
 
 // The lowest finite number: a reference for parts without any element above -inf, against which
@@ -241,7 +236,7 @@ void run_whole_rows(const Work &work, const Scratch &scratch, std::int64_t first
                     std::int64_t count) {
   if (scratch.data() == nullptr) return run_rows_by_parts<VectorStrategy>(work, first, count);
   work.kernels->rows({work.x_at(first, 0), work.y_at(first, 0), count, work.cols, work.is_log,
-                      work.empty_is_zero, work.stream, scratch.data()});
+                      work.empty_is_zero, scratch.data()});
 }
 
 template <typename Strategy>
@@ -261,11 +256,13 @@ void run(const Problem &problem, const Buffers &buffers, std::int64_t whole_row_
   const bool split = threads > 1 && work.rows < 2 * threads && part_count(work.cols) >= 2;
   if (split && run_split<Strategy>(work, threads)) return;
 
-  const bool whole_rows = work.cols <= whole_row_columns;
-  const std::size_t scratch_bytes =
-      whole_rows ? work.kernels->scratch_bytes(work.cols, work.is_log, work.stream) : 0;
+  // Whole rows and parts give the same bits: the choice is free.
+  const std::size_t scratch_bytes = work.kernels->scratch_bytes(work.cols, work.is_log);
+  const bool scratch_pays =
+      scratch_bytes <= kStackScratchBytes || work.rows >= kRowsWorthAllocating * threads;
+  const bool whole_rows = work.cols <= whole_row_columns && scratch_pays;
   if (threads == 1) {
-    const Scratch scratch(scratch_bytes);
+    const Scratch scratch(whole_rows ? scratch_bytes : 0);
     return run_chunk<Strategy>(work, whole_rows, scratch, 0, work.rows);
   }
   const std::int64_t even_rows = (work.rows + threads - 1) / threads;
@@ -274,7 +271,7 @@ void run(const Problem &problem, const Buffers &buffers, std::int64_t whole_row_
   const std::int64_t chunks = (work.rows + chunk_rows - 1) / chunk_rows;
 #pragma omp parallel num_threads(threads)
   {
-    const Scratch scratch(scratch_bytes);
+    const Scratch scratch(whole_rows ? scratch_bytes : 0);
 #pragma omp for schedule(dynamic)
     for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
       const std::int64_t first = chunk * chunk_rows;

@@ -3,8 +3,9 @@
 import re
 import shutil
 
-from harness import expect, expect_equal, expect_in, load_config, main, need, run, scratch_folder
-from stranger import (compile_and_run, installed_files, library_dir, needed, pkg_config, use)
+from harness import Skip, expect, expect_equal, expect_in, load_config, main, need, run, scratch_folder
+from stranger import (ENVIRONMENT, compile_and_run, copy_prefix, installed_files,
+                      library_dir, needed, pkg_config, use)
 
 CONFIG = load_config()
 
@@ -76,6 +77,18 @@ def test_the_debian_package_works_from_a_scratch_root():
         run("dpkg-deb", "-x", pack(folder / "pack", "DEB"), folder / "root")
         use(folder / "shared", "c_shared", folder / "root" / "usr")
         use(folder / "static", "c_static", folder / "root" / "usr")
+
+
+def test_the_installed_program_finds_the_library_beside_it():
+    cache = (CONFIG.build / "CMakeCache.txt").read_text(encoding="utf-8")
+    if ("SOFTMAX_BUILD_TOOLS:BOOL=ON" not in cache
+            or not (CONFIG.source / "tools" / "CMakeLists.txt").exists()):
+        raise Skip("this build has no softmax program")
+    with scratch_folder() as folder:
+        program = copy_prefix(folder) / "bin" / "softmax"
+        expect_in(CONFIG.version, run(program, "info", env=ENVIRONMENT), "softmax info")
+        loaded = run("ldd", program, env=ENVIRONMENT)
+        expect_in(str(folder), loaded, "the library that is loaded")
 
 
 if __name__ == "__main__":

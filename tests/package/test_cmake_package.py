@@ -10,6 +10,11 @@ CONFIG = load_config()
 C_ONLY = {**ENVIRONMENT, "PATH": "/usr/bin:/bin", "CXX": "/nonexistent/c++", "CUDACXX": "/nonexistent"}
 
 
+def said(output):
+    """CMake wraps its messages."""
+    return " ".join(output.split())
+
+
 def test_a_c_project_links_the_shared_library_without_cxx_openmp_or_cuda():
     with scratch_folder() as folder:
         for program in use(folder, "c_shared", PREFIX, "-DCMAKE_CXX_COMPILER=/nonexistent",
@@ -59,7 +64,7 @@ def test_without_the_shared_library_the_plain_target_is_the_static_one():
         prefix = copy_prefix(folder)
         without_shared(prefix)
         output = configure(folder / "refused", "c_shared", prefix, fails=True)
-        expect_in("libsoftmax.so is not part of this installation", output, "the message")
+        expect_in("libsoftmax.so is not part of this installation", said(output), "the message")
         for program in use(folder / "plain", "in_subdirectory", prefix):
             expect("libsoftmax.so.0" not in needed(program), f"{program} is not static")
 
@@ -68,22 +73,22 @@ def test_a_static_user_is_told_which_dependency_is_missing():
     with scratch_folder() as folder:
         no_highway = "-DCMAKE_DISABLE_FIND_PACKAGE_hwy=ON"
         output = configure(folder / "static", "c_static", PREFIX, no_highway, fails=True)
-        expect_in("libhwy-dev", output, "component static")
+        expect_in("libhwy-dev", said(output), "component static")
         output = configure(folder / "any", "cxx_both", PREFIX, no_highway, fails=True)
         expect_in("no target Softmax::softmax_static: Google Highway was not found (Debian, Ubuntu: "
-                  "libhwy-dev)", output, "no component")
+                  "libhwy-dev)", said(output), "no component")
         use(folder / "shared", "c_shared", PREFIX, no_highway)
         if CONFIG.cuda:
             output = configure(folder / "cudart", "c_static", PREFIX,
                                "-DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON", fails=True)
-            expect_in("libcudart_static.a was not found", output, "component static")
+            expect_in("libcudart_static.a was not found", said(output), "component static")
 
 
 def test_an_unknown_component_is_refused():
     with scratch_folder() as folder:
         output = configure(folder, "version", PREFIX, "-DWANTED=REQUIRED;COMPONENTS;gpu",
                            fails=True)
-        expect_in("there is no such component (shared, static)", output, "the message")
+        expect_in("there is no such component (shared, static)", said(output), "the message")
 
 
 def test_version_requests_are_met_within_the_minor_release():

@@ -27,6 +27,13 @@ def test_every_exported_function_has_argtypes_and_restype():
     assert _library.lib.softmax_version_string.restype is ctypes.c_char_p
 
 
+def test_no_argument_has_a_type_that_cuts_off_silently():
+    cutting = {ctypes.c_int, ctypes.c_int32, ctypes.c_int64, ctypes.c_size_t, ctypes.c_uint64,
+               ctypes.c_void_p, ctypes.c_long, ctypes.c_longlong}
+    for name, (_, arguments) in _abi.FUNCTIONS.items():
+        assert not cutting & set(arguments), name
+
+
 def test_the_symbols_themselves_refuse_what_does_not_fit():
     lib = _library.lib
     for rows in (2**63, 2**64 + 3, -2**63 - 1):

@@ -95,6 +95,16 @@ def test_stream_objects_are_understood(calls):
         assert calls[-1][-1] == address
 
 
+def test_the_producer_of_out_is_waited_for(calls, monkeypatch):
+    waited = []
+    monkeypatch.setattr(_cuda, "synchronize", waited.append)
+    libsoftmax.softmax(CudaArray(AT, (3, 5), stream=0x55), CudaArray(AT + 4096, (3, 5), stream=2))
+    assert (waited, calls[0][-1]) == ([2], 0x55)
+    out = Capsules(np.zeros((3, 5), "float32"), device=(2, 0), address=AT)
+    libsoftmax.softmax(CudaArray(AT + 4096, (3, 5), stream=0x55), out)
+    assert (out.streams, calls[1][-1]) == ([0x55], 0x55)
+
+
 def test_stream_0_of_a_producer_is_refused(calls):
     with pytest.raises(ValueError, match="stream 0"):
         libsoftmax.softmax_(CudaArray(AT, (3, 5), stream=0))
@@ -143,6 +153,13 @@ def test_dlpack_arrays_of_two_devices_do_not_mix(calls):
     memory = np.zeros((3, 5), "float32")
     with pytest.raises(ValueError, match="different devices"):
         libsoftmax.softmax(Capsules(memory, device=(2, 0)), Capsules(memory, device=(2, 1)))
+
+
+@pytest.mark.parametrize("stream", [-1, 2**64])
+def test_a_stream_that_is_no_address_is_refused(calls, stream):
+    with pytest.raises(OverflowError, match="does not fit"):
+        libsoftmax.softmax_(CudaArray(AT, (3, 5)), stream=stream)
+    assert calls == []
 
 
 def test_a_claim_of_device_memory_is_never_read_by_the_cpu():

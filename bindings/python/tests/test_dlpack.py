@@ -172,3 +172,17 @@ def test_torch_cpu_tensors_work():
     assert isinstance(y, torch.Tensor)
     assert torch.allclose(y, torch.softmax(x, -1), rtol=1e-5, atol=0)
     assert torch.equal(libsoftmax.softmax(x.T), libsoftmax.softmax(x.T.contiguous()))
+
+
+def test_jax_arrays_are_inputs_and_never_outputs():
+    jax = pytest.importorskip("jax")
+    x = jax.device_put(rows(), jax.devices("cpu")[0])
+    out = np.empty((4, 9), "float32")
+    assert (libsoftmax.softmax(x, out) == libsoftmax.softmax(rows())).all()
+    with pytest.raises(ValueError, match="read-only"):
+        libsoftmax.softmax_(x)
+    with pytest.raises(ValueError, match="read-only"):
+        libsoftmax.softmax(rows(), x)
+    with pytest.raises(TypeError, match="pass out="):
+        libsoftmax.softmax(x)
+    assert (np.asarray(x) == rows()).all()

@@ -35,8 +35,11 @@ def test_select_says_what_and_why():
                                algo="online", device="cpu")
     assert choice.algo == "online" and choice.kernel and choice.reason and choice.threads >= 1
     for arguments in ((2**63, 1), (-2**70, 1)):
-        with pytest.raises(Exception, match="does not fit"):
+        with pytest.raises(OverflowError, match="does not fit"):
             libsoftmax.select(*arguments, device="cpu")
+    for arguments in ({"device": 2**31}, {"algo": -2**40}):
+        with pytest.raises(OverflowError, match="does not fit"):
+            libsoftmax.select(1, 1, **arguments)
     for dtype in ("int8", None):
         with pytest.raises(TypeError):
             libsoftmax.select(1, 1, dtype=dtype, device="cpu")

@@ -159,30 +159,11 @@ __device__ __forceinline__ T group_max(const T (&value)[kCount]) {
   return result;
 }
 
-// Adds the terms exp(x - reference) of a group. Softmax needs the sum alone, and a group's terms
-// are added plainly before the compensated addition; log-softmax also needs what is left when the
-// maximum's own 1 is taken out, so no term may be rounded into another.
-template <typename Exp, typename T, int kCount>
-__device__ __forceinline__ void add_terms(CompensatedSum<T> &sum, const T (&value)[kCount],
-                                          const Exp &exp, bool is_log) {
-  T term[kCount];
-  exp.times(value, T(1), term);
-  if (is_log) {
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) sum.add(term[i]);
-  } else {
-    T total = term[0];
-#pragma unroll
-    for (int i = 1; i < kCount; ++i) total += term[i];
-    sum.add(total);
-  }
-}
-
 // The last pass: every thread writes the columns that it read, so in place is safe.
 template <StoreHint hint, typename X, typename Y, typename Cols>
 __device__ __forceinline__ void write_row(const RowView<X, Y> &row, const Cols &columns,
                                           const RowFactors<AccOf<X>> &factors, bool is_log) {
-  const ExpFor<X, Y> exp(factors.max);
+  const ExpFor<X, Y> exp(factors.max, factors.correction);
   read_row(columns, row.x, row.cols, columns.whole_end(row.cols, row.x, row.y),
            [&](std::int64_t col, bool whole, auto &value) {
              if (is_log) {

@@ -9,12 +9,14 @@ needed, unless arrays are numpy's.
 """
 from __future__ import annotations
 
+import ctypes
 from typing import Any, Dict, Optional
 
 from . import _abi
 from ._errors import SoftmaxError
 from ._functions import log_softmax, log_softmax_, softmax, softmax_
 from ._handle import Algo, Choice, Device, Handle, default_handle, device_number
+from ._library import check as _check
 from ._library import lib as _lib
 
 __all__ = ["Choice", "Handle", "SoftmaxError", "algorithms", "build_info", "device_count",
@@ -24,12 +26,14 @@ __version__ = _abi.HEADER_VERSION
 
 def version() -> str:
     """The version of the library that was loaded, such as "0.1.0"."""
-    return _lib.softmax_version_string().decode()
+    text: bytes = _lib.softmax_version_string()
+    return text.decode()
 
 
 def build_info() -> str:
     """One line about the library's build: source id, CUDA, GPU architectures, compiler, SIMD."""
-    return _lib.softmax_build_info().decode()
+    text: bytes = _lib.softmax_build_info()
+    return text.decode()
 
 
 def algorithms() -> Dict[str, int]:
@@ -42,12 +46,8 @@ def algorithms() -> Dict[str, int]:
 
 def device_count() -> int:
     """How many CUDA devices there are: 0 without a driver, or in a build without CUDA."""
-    import ctypes
-
-    from ._library import check
-
     count = ctypes.c_int32()
-    check(_lib.softmax_device_count(ctypes.byref(count)))
+    _check(_lib.softmax_device_count(ctypes.byref(count)))
     return count.value
 
 

@@ -93,12 +93,12 @@ def _from_numpy(x: Any, numpy: Any) -> Buffer:
 def _from_dlpack(x: Any, stream: Optional[int]) -> Buffer:
     ready_on = stream if stream is not None else _cuda.producer_stream(x)
     tensor = _dlpack.export(x, ready_on)
-    strides = tensor.strides
-    if strides is not None:
-        strides = tuple(stride * ITEM_BYTES[tensor.dtype] for stride in strides)
+    strides_bytes = None
+    if tensor.strides is not None:
+        strides_bytes = [stride * ITEM_BYTES[tensor.dtype] for stride in tensor.strides]
     packages = {base.__module__.split(".")[0] for base in type(x).__mro__}
     writable = not (tensor.read_only or tensor.is_copy or packages & _IMMUTABLE)
-    return Buffer(x, tensor.address, tensor.shape, tensor.dtype, strides_bytes=strides,
+    return Buffer(x, tensor.address, tensor.shape, tensor.dtype, strides_bytes=strides_bytes,
                   device=tensor.device, writable=writable, ready_on=ready_on,
                   on_release=tensor.release)
 
@@ -143,7 +143,7 @@ def _from_buffer_protocol(x: Any) -> Buffer:
             raise ValueError("the buffer is not contiguous")
         address = ctypes.addressof(ctypes.c_char.from_buffer(view))
     # The view holds the exporter's memory where it is: an array.array cannot be resized meanwhile.
-    return Buffer(x, address, view.shape, dtype, on_release=view.release)
+    return Buffer(x, address, view.shape or (), dtype, on_release=view.release)
 
 
 def open_buffer(x: Any, stream: Optional[int]) -> Buffer:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import operator
+from typing import Any
 
 
 class _Checked:
@@ -15,11 +16,16 @@ class _Checked:
     _high: int
 
     @classmethod
-    def from_param(cls, value: object) -> object:
-        number = operator.index(value)  # type: ignore[arg-type]
+    def checked(cls, value: Any) -> int:
+        """The value as an integer; TypeError or OverflowError where it is none that fits."""
+        number = operator.index(value)
         if not cls._low <= number <= cls._high:
             raise OverflowError(f"{number} does not fit {cls._ctype.__name__}")
-        return cls._ctype(number)
+        return number
+
+    @classmethod
+    def from_param(cls, value: Any) -> Any:
+        return cls._ctype(cls.checked(value))
 
 
 class Int32(_Checked):
@@ -40,7 +46,7 @@ class Address(_Checked):
     _ctype, _low, _high = ctypes.c_void_p, 0, 2 ** (8 * ctypes.sizeof(ctypes.c_void_p)) - 1
 
     @classmethod
-    def from_param(cls, value: object) -> object:
+    def from_param(cls, value: Any) -> Any:
         if isinstance(value, ctypes.c_void_p):
             return value
         return ctypes.c_void_p(None) if value is None else super().from_param(value)

@@ -6,6 +6,8 @@ import operator
 import sys
 from typing import Any, Optional
 
+from ._checked import Address
+
 _LEGACY_DEFAULT = 1  # cudaStreamLegacy; the library takes NULL for it too
 _POINTER_DEVICE_ORDINAL = 9  # CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
 _driver: Optional[ctypes.CDLL] = None
@@ -58,10 +60,11 @@ def stream_address(stream: Any) -> Optional[int]:
         if hasattr(stream, attribute):
             return int(getattr(stream, attribute))
     try:
-        return operator.index(stream)
+        address = operator.index(stream)
     except TypeError:
         raise TypeError(f"stream must be an integer (a cudaStream_t) or a stream object, not "
                         f"{type(stream).__name__}") from None
+    return Address.checked(address)
 
 
 def _is_torch(x: Any) -> bool:

@@ -79,7 +79,7 @@ def _new_output(x: Any, x_dtype: int, y_dtype: int) -> Any:
     if numpy is not None:
         return numpy.empty(x.shape, x.dtype if y_dtype == x_dtype else _dtypes.NAMES[y_dtype])
     for base in type(x).__mro__:
-        module = sys.modules.get(base.__module__.split(".")[0])
+        module: Any = sys.modules.get(base.__module__.split(".")[0])
         dtype = getattr(module, _dtypes.NAMES[y_dtype], None)
         if hasattr(module, "empty_like") and dtype is not None:
             return module.empty_like(x, dtype=dtype)
@@ -98,7 +98,8 @@ def _out_of_place(log: bool, x: Any, out: Any, axis: Any, algo: Algo, stream: An
                 y_dtype = x_buffer.dtype
             _check_pair(log, x_buffer.dtype, y_dtype)
             out = _new_output(x, x_buffer.dtype, y_dtype)
-        y_buffer = open_buffer(out, on_stream)
+        # The stream that will write to out has to wait for what its own package does with it.
+        y_buffer = open_buffer(out, x_buffer.ready_on if on_stream is None else on_stream)
         try:
             require_writable(y_buffer, "out")
             if y_buffer.shape != x_buffer.shape:
@@ -148,13 +149,16 @@ def softmax(x: Any, out: Any = None, *, axis: int = -1, algo: Algo = "auto", str
     Returns out, or the new array.
 
     On the CPU the call returns when the result is there, and lets other threads run meanwhile. On
-    a CUDA device it returns when the work is enqueued. Without `stream` that is on the stream that
-    torch, or the array interface (cupy, numba), says x's package works on: the work is ordered
-    with the package's own, and x and out may be dropped at once; a package that names no stream
-    gets the legacy default stream. With `stream`, that stream waits for what produced x (for an
-    array that has __cuda_array_interface__ alone, the call itself waits). Reading out only after
-    that stream's work, and keeping x and out alive until then, is the caller's part; torch's
-    allocator is told, so torch tensors may be dropped.
+    a CUDA device it returns when the work is enqueued:
+
+    - Without `stream`, on the stream that torch, or the array interface (cupy, numba), says x's
+      package works on. The work is ordered with the package's own, and x and out may be dropped
+      at once. A package that names no stream gets the legacy default stream. An `out` of another
+      package is waited for; what that package does with it next is the caller's to order.
+    - With `stream`, that stream waits for what produced x (for an array that has
+      __cuda_array_interface__ alone, the call itself waits). Reading out only after that stream's
+      work, and keeping x and out alive until then, is the caller's part; torch's allocator is
+      told, so torch tensors may be dropped.
 
     Raises TypeError for what is no array or has other elements; ValueError for wrong shapes, axes,
     read-only or not contiguous outputs; NotImplementedError for an axis that is not the last;

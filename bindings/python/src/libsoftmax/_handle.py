@@ -2,12 +2,12 @@
 from __future__ import annotations
 
 import ctypes
-import operator
 import re
 import threading
 from typing import Any, Dict, NamedTuple, Optional, Union
 
 from . import _abi, _dtypes
+from ._checked import Int32, Int64
 from ._library import check, lib
 
 Device = Union[str, int]
@@ -44,7 +44,7 @@ def device_number(device: Device) -> int:
     if isinstance(device, bool):
         raise TypeError("device must be a string or an ordinal, not a bool")
     try:
-        return operator.index(device)
+        return Int32.checked(device)
     except TypeError:
         raise TypeError(f"device must be a string or an ordinal, not {type(device).__name__}"
                         ) from None
@@ -59,7 +59,7 @@ def algo_number(algo: Algo) -> int:
     if isinstance(algo, bool):
         raise TypeError("algo must be a name or a number, not a bool")
     try:
-        return operator.index(algo)
+        return Int32.checked(algo)
     except TypeError:
         raise TypeError(f"algo must be a name or a number, not {type(algo).__name__}") from None
 
@@ -114,7 +114,7 @@ class Handle:
         desc = _abi.softmax_desc_t()
         op = _abi.SOFTMAX_OP_LOGSOFTMAX if log else _abi.SOFTMAX_OP_SOFTMAX
         check(lib.softmax_desc_init(ctypes.byref(desc), ctypes.sizeof(desc), op,
-                                    _dtypes.code_of(dtype), M, N))
+                                    _dtypes.code_of(dtype), Int64.checked(M), Int64.checked(N)))
         if out_dtype is not None:
             desc.y_dtype = _dtypes.code_of(out_dtype)
         choice = _abi.softmax_choice_t(struct_size=ctypes.sizeof(_abi.softmax_choice_t))

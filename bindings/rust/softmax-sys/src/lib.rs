@@ -10,10 +10,7 @@
 //!
 //! `SOFTMAX_STATIC=1` links `libsoftmax.a`, with the libraries that softmax.pc names behind it.
 //! `DEP_SOFTMAX_LIBDIR` tells build scripts of crates that depend on this one where it lies.
-#![no_std]
 #![allow(non_camel_case_types, non_snake_case)]
-
-extern crate std;
 
 mod bindings;
 pub use bindings::*;
