@@ -179,7 +179,8 @@ std::vector<Shape> hot_shapes(std::int64_t rows, bool quick) {
   std::vector<Shape> shapes;
   for (const softmax_dtype_t dtype : {SOFTMAX_DTYPE_F32, SOFTMAX_DTYPE_BF16}) {
     for (const std::int64_t cols : all_cols) {
-      if (rows * cols * element_bytes(dtype) <= 2 * kPoolBytes) shapes.push_back({dtype, rows, cols, Mode::kHot});
+      if (rows * cols * element_bytes(dtype) <= 2 * kPoolBytes)
+        shapes.push_back({dtype, rows, cols, Mode::kHot});
     }
   }
   return shapes;
@@ -241,15 +242,18 @@ int run_profile(const Options &options) {
       JsonLine line;
       line.field("record", "launch").field("dtype", "f32").field("M", shape.rows);
       line.field("N", shape.cols).field("algo", algo);
-      json.write(line);
+      return line;
     };
     cudaProfilerStart();
-    planned("copy");
+    json.write(planned("copy"));
     runner.copy_once();
     for (const softmax_algo_t algo : kAlgos) {
       if (algo == SOFTMAX_ALGO_AUTO) continue;  // it would be one of the others
       if (algo == SOFTMAX_ALGO_NAIVE && !profiled.with_naive) continue;
-      planned(softmax_algo_name(algo));
+      const softmax_choice_t choice = runner.choose(algo);
+      json.write(planned(softmax_algo_name(algo))
+                     .field("threads", static_cast<std::int64_t>(choice.threads))
+                     .field("rows_per_block", static_cast<std::int64_t>(choice.rows_per_block)));
       runner.launch_once(algo);
     }
     cudaProfilerStop();

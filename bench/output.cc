@@ -141,6 +141,10 @@ JsonLine run_line(const cudaDeviceProp &properties, const char *kind) {
       .field("compute_capability",
              std::to_string(properties.major) + "." + std::to_string(properties.minor))
       .field("multiprocessors", static_cast<std::int64_t>(properties.multiProcessorCount))
+      .field("threads_per_multiprocessor",
+             static_cast<std::int64_t>(properties.maxThreadsPerMultiProcessor))
+      .field("registers_per_multiprocessor",
+             static_cast<std::int64_t>(properties.regsPerMultiprocessor))
       .field("l2_bytes", static_cast<std::int64_t>(properties.l2CacheSize))
       .field("driver", driver_version())
       .field("cuda_driver", cuda_version_text(cuda_driver))

@@ -98,15 +98,20 @@ void Runner::enqueue(softmax_algo_t algo, int pair, cudaStream_t stream) const {
                 "softmax_forward_to");
 }
 
-AlgoTiming Runner::run(softmax_algo_t algo, const TimingBox &box) {
-  AlgoTiming result{};
+softmax_choice_t Runner::choose(softmax_algo_t algo) const {
   softmax_desc_t desc;
   check_softmax(softmax_desc_init(&desc, sizeof desc, SOFTMAX_OP_SOFTMAX, shape_.dtype, shape_.rows,
                                   shape_.cols),
                 "softmax_desc_init");
-  result.choice.struct_size = sizeof result.choice;
-  check_softmax(softmax_select(handle_, algo, &desc, &result.choice), "softmax_select");
+  softmax_choice_t choice{};
+  choice.struct_size = sizeof choice;
+  check_softmax(softmax_select(handle_, algo, &desc, &choice), "softmax_select");
+  return choice;
+}
 
+AlgoTiming Runner::run(softmax_algo_t algo, const TimingBox &box) {
+  AlgoTiming result{};
+  result.choice = choose(algo);
   poison(y(0), static_cast<std::size_t>(shape_.bytes()), stream_);
   enqueue(algo, 0, stream_);
   result.nan_count = count_nan(y(0), shape_.dtype, shape_.elements(), stream_);

@@ -59,6 +59,8 @@ class Runner {
   // Of the prepared shape.
   CopyTiming time_copy(const TimingBox &box);
   AlgoTiming run(softmax_algo_t algo, const TimingBox &box);
+  // What the library would run for the prepared shape.
+  softmax_choice_t choose(softmax_algo_t algo) const;
   // One launch, for a profiler; nothing is checked or timed.
   void launch_once(softmax_algo_t algo);
   void copy_once();

@@ -40,7 +40,7 @@ function(softmax_add_python_tests prefix file)
     add_test(NAME ${prefix}.${sentence} COMMAND Python3::Interpreter ${file} test_${sentence})
     set_tests_properties(${prefix}.${sentence} PROPERTIES
       SKIP_RETURN_CODE 77
-      TIMEOUT 300
+      TIMEOUT 900
       ENVIRONMENT "SOFTMAX_TEST_CONFIG=${PROJECT_BINARY_DIR}/test_config.json;PYTHONDONTWRITEBYTECODE=1;PYTHONPATH=${PROJECT_SOURCE_DIR}/tests/support/python"
       ${ARGN})
   endforeach()

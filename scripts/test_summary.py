@@ -58,6 +58,8 @@ def record_line():
     if recorded != source_id:
         return f"!!! STALE GPU RECORD: tests/gpu/record.json is of source {recorded}, this source " \
                f"is {source_id}; run scripts/gpu_check on a machine with an NVIDIA GPU."
+    if record.get("passed") is not True:
+        return f"!!! GPU RECORD OF A FAILED RUN: tests/gpu/record.json, of this source {source_id}."
     return f"GPU record: tests/gpu/record.json belongs to this very source, {source_id}" \
            f" ({record.get('card', 'card not named')})."
 

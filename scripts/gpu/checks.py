@@ -28,6 +28,9 @@ def read_summary(path: pathlib.Path):
             "skipped_names": [str(name) for name in counts.get("skipped_names", [])],
             "failed_names": [str(name) for name in counts.get("failed_names", [])],
             "source_id": counts.get("source_id"),
+            # What else a program counts: assertions, entries that other tests drive, ...
+            "other": {key: value for key, value in counts.items()
+                      if isinstance(value, int) and key not in ("passed", "failed", "skipped")},
         }
     except (OSError, ValueError, KeyError, TypeError):
         return None

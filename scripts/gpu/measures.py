@@ -99,7 +99,7 @@ def parse_ncu_csv(text: str, chosen: dict):
 
 
 def profile(context, limit):
-    """Counts sectors and DRAM bytes of one launch of each algorithm; details["launches"]."""
+    """Counts sectors and DRAM bytes of one launch of each algorithm; data["launches"]."""
     name = "ncu"
     program = context.bin / "ladder"
     if shutil.which("ncu") is None:
@@ -132,7 +132,8 @@ def profile(context, limit):
         return judged
     text = table_file.read_text(encoding="utf-8", errors="replace")
     context.log.write(text)
-    plan = [line for line in read_json_lines(plan_file) if line["record"] == "launch"]
+    plan = read_json_lines(plan_file)
+    card, plan = plan[0], [line for line in plan if line["record"] == "launch"]
     try:
         kernels = parse_ncu_csv(text, chosen)
     except (ValueError, KeyError) as error:
@@ -151,8 +152,9 @@ def profile(context, limit):
         complete = all(kernel[quantity] is not None for quantity in REQUIRED)
         judged.passed += complete
         judged.failed += not complete
-    judged.details["launches"] = launches
-    judged.details["metrics"] = chosen
+    judged.data["launches"] = launches
+    judged.data["metrics"] = chosen
+    judged.data["card"] = card
     if judged.failed:
         judged.note = "counters are missing"
     else:

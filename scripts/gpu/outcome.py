@@ -16,11 +16,14 @@ class Outcome:
     skipped_names: list = dataclasses.field(default_factory=list)
     failed_names: list = dataclasses.field(default_factory=list)
     seconds: float = 0.0
-    details: dict = dataclasses.field(default_factory=dict)
+    details: dict = dataclasses.field(default_factory=dict)  # further counts, for the record
+    data: dict = dataclasses.field(default_factory=dict)  # what was measured; not in the record
 
     def as_json(self):
         values = dataclasses.asdict(self)
         values["seconds"] = round(self.seconds, 1)
+        values |= values.pop("details")
+        del values["data"]
         return {key: value for key, value in values.items() if value not in ("", [], {})}
 
 
@@ -34,6 +37,7 @@ def judge(name, counts, result, source_id=None) -> Outcome:
         outcome.skipped = counts["skipped"]
         outcome.skipped_names = counts.get("skipped_names", [])
         outcome.failed_names = counts.get("failed_names", [])
+        outcome.details.update(counts.get("other", {}))
     if result.code is None:
         outcome.note = result.note
     elif result.code == SKIP_CODE and not outcome.failed:

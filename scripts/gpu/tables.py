@@ -160,7 +160,36 @@ def dram_by_length(results, key="dram_read_bytes"):
             markdown(["N", "M", "one row"] + list(columns), rows))
 
 
+def in_flight(results):
+    """Rows that one launch has under way at once, and the row length at which they outgrow L2."""
+    if not results.counters:
+        return NOT_MEASURED
+    run = results.counters["run"]
+    rows = []
+    for launch in results.counters["launches"]:
+        if (launch["M"], launch["N"]) != (8192, 8192) or not (
+                launch.get("threads") and launch.get("registers")):
+            continue
+        threads = launch["threads"]
+        registers = -(-launch["registers"] // 8) * 8  # they are given out by the eight
+        blocks = int(min(run["threads_per_multiprocessor"] // threads,
+                         run["registers_per_multiprocessor"] // (registers * threads)))
+        at_once = min(launch["M"], run["multiprocessors"] * blocks * launch["rows_per_block"])
+        mib = at_once * launch["N"] * 4 / 2**20
+        capped = at_once == launch["M"]
+        outgrown = run["l2_bytes"] / (4 * run["multiprocessors"] * blocks *
+                                      launch["rows_per_block"])
+        rows.append([launch["algo"], f"{threads}", f"{launch['registers']:.0f}", str(blocks),
+                     f"{at_once}" + (" (all)" if capped else ""), f"{mib:.0f} MiB",
+                     f"{outgrown:.0f}"])
+    return (caption(run, "scripts/gpu_check --only ncu") + "\n\n" + markdown(
+        ["algorithm", "threads a block", "registers", "blocks a multiprocessor", "rows in flight",
+         "their bytes at N = 8192", f"outgrow {run['l2_bytes'] / 2**20:.0f} MiB of L2 at N ="],
+        rows))
+
+
 BLOCKS = {
+    "in-flight": in_flight,
     "headline": headline,
     "counters": counters,
     "dram-reads": dram_by_length,

@@ -39,7 +39,7 @@ import json, os, sys, time
 time.sleep(float(os.environ.get("FAKE_SLEEP", "0")))
 if "FAKE_NO_SUMMARY" not in os.environ:
     failed = int(os.environ.get("FAKE_FAILED", "0"))
-    json.dump({"passed": int(os.environ.get("FAKE_PASSED", "5")), "failed": failed, "skipped": 1,
+    json.dump({"assertions": 77, "passed": int(os.environ.get("FAKE_PASSED", "5")), "failed": failed, "skipped": 1,
                "skipped_names": ["two GPUs"], "failed_names": ["row of one"] * failed},
               open(sys.argv[sys.argv.index("--summary") + 1], "w"))
 sys.exit(int(os.environ.get("FAKE_CODE", "0")))
@@ -61,12 +61,16 @@ import json, os, sys
 path = sys.argv[sys.argv.index("--json") + 1]
 with open(path, "w") as out:
     run = {"record": "run", "card": "NVIDIA Stand-In", "driver": "", "cuda_runtime": "13.0",
-           "date": "2000-01-01T00:00:00Z", "source_id": "%s"}
+           "date": "2000-01-01T00:00:00Z", "source_id": "%s", "multiprocessors": 132,
+           "threads_per_multiprocessor": 2048, "registers_per_multiprocessor": 65536,
+           "l2_bytes": 62914560}
     print(json.dumps(run), file=out)
     if "--profile" in sys.argv:
         for algo in ("copy", "naive", "online"):
-            print(json.dumps({"record": "launch", "dtype": "f32", "M": 8192, "N": 8192,
-                              "algo": algo}), file=out)
+            launch = {"record": "launch", "dtype": "f32", "M": 8192, "N": 8192, "algo": algo}
+            if algo != "copy":
+                launch.update(threads=256, rows_per_block=1)
+            print(json.dumps(launch), file=out)
     else:
         cell = {"record": "cell", "section": "published", "dtype": "f32", "M": 8192, "N": 8192,
                 "mode": "cold", "algo": "online", "status": os.environ.get("FAKE_CELL", "ok"),
@@ -79,7 +83,7 @@ sys.exit(1 if os.environ.get("FAKE_CELL", "ok") == "wrong" else 0)
 
 NCU_HEADER = ('"ID","Process ID","Kernel Name","gpu__time_duration.sum",'
               '"lts__t_sectors_srcunit_tex_op_read.sum","lts__t_sectors_srcunit_tex_op_write.sum",'
-              '"dram__bytes_read.sum","dram__bytes_write.sum"')
+              '"dram__bytes_read.sum","dram__bytes_write.sum","launch__registers_per_thread"')
 
 NCU = """#!/usr/bin/env python3
 import os, subprocess, sys
@@ -93,11 +97,11 @@ subprocess.run(sys.argv[program:], check=True)
 with open(sys.argv[program - 1], "w") as out:
     print("==PROF== Connected", file=out)
     print('''%s''', file=out)
-    print('"","","","ns","sector","sector","byte","byte"', file=out)
+    print('"","","","ns","sector","sector","byte","byte","register/thread"', file=out)
     names = ["copy_kernel", "naive_kernel", os.environ.get("FAKE_KERNEL", "online_kernel")]
     for i, name in enumerate(names):
         print(f'"{i}","7","void {name}<float>(RowArgs)","155,000","8,388,608","8388608",'
-              f'"268435456","268435456"', file=out)
+              f'"268435456","268435456","34"', file=out)
 """
 
 
@@ -155,6 +159,18 @@ class WholeRun(unittest.TestCase):
                          ["copy", "naive", "online"])
         self.assertEqual(ncu["launches"][0]["duration_ns"], 155000.0)
 
+    def test_tables_are_made_of_the_results(self):
+        self.check()
+        results = tables.Results(self.out / "bench/results/NVIDIA_Stand-In")
+        self.assertIn("| online | 200.0 | 2684 | 0.50 | 1.50 | ~800 | 0.83 |",
+                      tables.headline(results))
+        # 8,388,608 sectors of 32 bytes are 8192 x 8192 f32 once.
+        self.assertIn("| online | 155.0 | 8,388,608 | 1.00 | 1.00 | 1.00 | 1.00 |",
+                      tables.counters(results))
+        # 34 registers are given out as 40: 6 blocks of 256 threads, on 132 multiprocessors.
+        self.assertIn("| online | 256 | 34 | 6 | 792 | 25 MiB | 19859 |",
+                      tables.in_flight(results))
+
     def test_a_part_of_the_steps_makes_no_record(self):
         self.check()
         self.assertFalse((self.out / "tests/gpu/record.json").exists())
@@ -175,6 +191,7 @@ class WholeRun(unittest.TestCase):
                                        "initcheck", "synccheck", "ladder", "ncu"])
         self.assertEqual(steps["tests"]["passed"], 5)
         self.assertEqual(steps["tests"]["skipped_names"], ["two GPUs"])
+        self.assertEqual(steps["tests"]["assertions"], 77)
         self.assertEqual(steps["racecheck"]["findings"], 0)
         self.assertEqual(steps["ladder"]["skipped"], 1)
 

@@ -92,7 +92,7 @@ SOFTMAX_HD Split<T> difference(T x, T max) {
 //
 // exp(d) = 2^k exp(r), k = round(d / ln 2), |r| <= ln(2)/2, by Cody and Waite's reduction; the
 // error term joins r. exp(r) = 1 + r + r^2 q(r) with q of degree 4: the approximation error is
-// below 0.2 * 2^-24, the total below 1.1 ulp. The power of two comes last, 2^-64 of it with the
+// below 0.2 * 2^-24, the total below 1.25 ulp. The power of two comes last, 2^-64 of it with the
 // factor: so both powers are normal numbers for every k that occurs (-174 to 58), and a result
 // below the normal range is rounded once instead of being flushed. d.lo may be NaN where d.hi is
 // -inf.
@@ -119,11 +119,16 @@ SOFTMAX_HD float exp_times(Split<float> d, float factor) {
   q = fmaf(q, r, 0x1.555518p-5f);
   q = fmaf(q, r, 0x1.5554dcp-3f);
   q = fmaf(q, r, 0.5f);
-  const float mantissa = fmaf(r * r, q, r) + 1.0f;
+  // 1 + t, and what rounding takes from it: exp_times is for the few exponentials that scale whole
+  // sums, whose error is every element's.
+  const float t = fmaf(r * r, q, r);
+  const float mantissa = 1.0f + t;
+  const float mantissa_error = t - (mantissa - 1.0f);
 
   // k sits in the low bits of `shifted`. Unsigned: a NaN's bits may be anything.
   const std::uint32_t scale_bits = (bits_of(shifted) - kRoundBits + (127u + 64u)) << 23;
-  return mantissa * (factor * 0x1p-64f) * float_of(scale_bits);
+  const float small_factor = factor * 0x1p-64f;
+  return fmaf(mantissa, small_factor, mantissa_error * small_factor) * float_of(scale_bits);
 }
 
 // The same in float64, where the platform's exp is accurate to an ulp and d.lo is a first-order

@@ -1,5 +1,9 @@
 // exp(x - reference) for the many x of a row and one reference: what the inner loops evaluate.
 //
+// `correction` is a small relative correction of every result, which costs nothing to apply here:
+// it joins the error term of the difference. (What rounding took from 1 / sum, in the last pass of
+// a row.)
+//
 // Three forms with one interface (times, log_value):
 //   ShiftedExp<float>   at most 1.1 ulp, any reference; cheap where the reference is moderate
 //   ShiftedExp<double>  the platform's exp with the difference's error carried
@@ -24,8 +28,9 @@ SOFTMAX_HD float max_or_nan(float a, float b) {
 template <typename T>
 class ShiftedExp {  // float64
  public:
-  SOFTMAX_HD ShiftedExp() : reference_(Limits<T>::lowest()) {}
-  SOFTMAX_HD explicit ShiftedExp(T reference) : reference_(reference) {}
+  SOFTMAX_HD ShiftedExp() : ShiftedExp(Limits<T>::lowest()) {}
+  SOFTMAX_HD explicit ShiftedExp(T reference, T correction = T(0))
+      : reference_(reference), correction_(correction) {}
   SOFTMAX_HD T reference() const { return reference_; }
 
   // result[i] = factor * exp(x[i] - reference)
@@ -34,7 +39,9 @@ class ShiftedExp {  // float64
     for (int i = 0; i < kCount; ++i) result[i] = times(x[i], factor);
   }
   SOFTMAX_HD T times(T x, T factor) const {
-    return exp_times(raw_difference(x, reference_), factor);
+    Split<T> d = raw_difference(x, reference_);
+    d.lo += correction_;
+    return exp_times(d, factor);
   }
   // (x - reference) - log_sum
   SOFTMAX_HD T log_value(T x, T log_sum) const {
@@ -44,6 +51,7 @@ class ShiftedExp {  // float64
 
  private:
   T reference_;
+  T correction_;
 };
 
 // In float32 the subtraction and its error term cost more than the exponential itself. For a
@@ -64,7 +72,8 @@ template <>
 class ShiftedExp<float> {
  public:
   SOFTMAX_HD ShiftedExp() : ShiftedExp(Limits<float>::lowest()) {}
-  SOFTMAX_HD explicit ShiftedExp(float reference) : reference_(reference) {
+  SOFTMAX_HD explicit ShiftedExp(float reference, float correction = 0.0f)
+      : reference_(reference), correction_(correction) {
     constexpr float kToMultipleOf2Pow7 = 98304.0f;  // 1.5 * 2^16: adding it rounds to 2^-7
     // Comparisons are false for a NaN or an infinity.
     near_ = reference > -kNearLimit && reference < kNearLimit;
@@ -72,6 +81,7 @@ class ShiftedExp<float> {
     const float log2_error = fmaf(reference, kLog2E, -log2_);
     high_ = (log2_ + kToMultipleOf2Pow7) - kToMultipleOf2Pow7;
     low_ = (log2_ - high_) + fmaf(reference, kLog2ELow, log2_error);
+    low_ = fmaf(-correction, kLog2E, low_);
     floor_ = reference - kZeroBelow;
   }
   SOFTMAX_HD float reference() const { return reference_; }
@@ -119,10 +129,13 @@ class ShiftedExp<float> {
     return mantissa * (factor * 0x1p-64f) * float_of(scale_bits);
   }
   SOFTMAX_HD float far_times(float x, float factor) const {
-    return exp_times(raw_difference(x, reference_), factor);
+    Split<float> d = raw_difference(x, reference_);
+    d.lo += correction_;
+    return exp_times(d, factor);
   }
 
   float reference_;
+  float correction_;
   float log2_;
   float high_;
   float low_;
@@ -135,7 +148,8 @@ class ShiftedExp<float> {
 class CoarseExp {
  public:
   SOFTMAX_HD CoarseExp() : CoarseExp(Limits<float>::lowest()) {}
-  SOFTMAX_HD explicit CoarseExp(float reference) : reference_(reference) {}
+  SOFTMAX_HD explicit CoarseExp(float reference, float /*correction*/ = 0.0f)
+      : reference_(reference) {}
   SOFTMAX_HD float reference() const { return reference_; }
 
   template <int kCount>

@@ -38,7 +38,7 @@ void naive_row(const X *x, Y *y, std::int64_t cols, bool is_log, bool empty_is_z
     for (std::int64_t j = 0; j < cols; ++j) {
       if (j != at) rest.add(exp_of(raw_difference<T>(Element<X>::load(x[j]), pair.max)));
     }
-    pair.rest = rest.hi + rest.lo;
+    pair.rest = (rest.hi + rest.lo) + (pair.max - pair.max);  // +inf makes the whole row NaN
   } else if (pair.max != pair.max) {
     pair.rest = pair.max;
   }
@@ -55,9 +55,10 @@ void reference_row(const X *x, Y *y, std::int64_t cols, bool is_log, bool empty_
   using Wide = std::conditional_t<std::is_same<T, double>::value, long double, double>;
   const std::int64_t at = column_of_max(x, cols);
   const Wide max = Element<X>::load(x[at]);
-  if (std::isinf(max) && max < 0) {
+  if (!std::isfinite(max)) {  // all -inf, or a NaN or +inf among them
     const T empty = is_log ? -Limits<T>::infinity() : T(0);
-    const T value = empty_is_zero ? empty : std::numeric_limits<T>::quiet_NaN();
+    const bool is_empty = max < 0;
+    const T value = is_empty && empty_is_zero ? empty : std::numeric_limits<T>::quiet_NaN();
     for (std::int64_t j = 0; j < cols; ++j) y[j] = Element<Y>::store(value);
     return;
   }
@@ -65,7 +66,7 @@ void reference_row(const X *x, Y *y, std::int64_t cols, bool is_log, bool empty_
   for (std::int64_t j = 0; j < cols; ++j) {
     if (j != at) rest.add(std::exp(Wide{Element<X>::load(x[j])} - max));
   }
-  const Wide sum_less_1 = rest.hi + rest.lo;
+  const Wide sum_less_1 = (rest.hi + rest.lo) + (max - max);  // +inf makes the whole row NaN
   const Wide log_sum = std::log1p(sum_less_1);
   for (std::int64_t j = 0; j < cols; ++j) {
     const Wide difference = Wide{Element<X>::load(x[j])} - max;

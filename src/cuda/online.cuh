@@ -15,15 +15,21 @@ template <typename X, typename Y>
 __device__ __forceinline__ Pair<AccOf<X>> online_pair(const RowView<X, Y> &row,
                                                       const PackCols<X> &columns, bool is_log) {
   OnlineSum<AccOf<X>, ExpFor<X, Y>> online;
-  read_row(columns, row.x, row.cols, [&](const auto &value) {
-    online.make_room(group_max(value));
-    add_terms(online.sum, value, online.exp, is_log);
-  });
+  read_row(columns, row.x, row.cols,
+           [&](const auto &value) { online.add(value, group_max(value), is_log); });
   return online.pair();
 }
 
+// Blocks that should fit on a multiprocessor: 2 x 16 bytes a thread are in flight, and the running
+// sum's registers would otherwise leave too few threads. Measured on an H200, 16384 x 8192 float32:
+// 0.77 of copy speed with 6, 0.73 with what the compiler chooses (4), 0.65 with 8, which spill.
+// Where 8 inputs become 8 float32 outputs, or in float64, 6 would spill too.
 template <typename X, typename Y>
-__global__ void __launch_bounds__(kMaxBlockThreads) online_kernel(RowArgs args) {
+constexpr int kOnlineBlocksPerSm = sizeof(X) == sizeof(Y) && sizeof(Y) <= 4 ? 6 : 1;
+
+template <typename X, typename Y>
+__global__ void __launch_bounds__(kMaxBlockThreads, kOnlineBlocksPerSm<X, Y>)
+    online_kernel(RowArgs args) {
   using Acc = AccOf<X>;
   __shared__ RowScratch<Acc> scratch;
   const ShuffleReduction<Acc> reduction{scratch};
@@ -33,18 +39,9 @@ __global__ void __launch_bounds__(kMaxBlockThreads) online_kernel(RowArgs args) 
     const Pair<Acc> own = online_pair(row, columns, args.is_log);
     const Acc max = reduction.max(own.max);
 
-    // A thread that holds the maximum adds its 1 and its rest apart; another thread's whole sum is
-    // part of the row's rest. A thread without an element above -inf has sum 0 and adds nothing.
-    CompensatedSum<Acc> sum;
-    if (own.max == max) {
-      sum.add(Acc(1));
-      sum.add(own.rest);
-    } else {
-      sum.add(exp_times(raw_difference(own.max, max), Acc(1) + own.rest));
-    }
-    sum = reduction.sum(sum);
-
-    const auto factors = finish(Pair<Acc>{max, sum.without(Acc(1))}, args.empty_is_zero);
+    // Every thread's sum, scaled to the row's maximum; 0 from a thread without an element above
+    // -inf.
+    const auto factors = finish(max, reduction.sum(own.sum_against(max)), args.empty_is_zero);
     write_row<StoreHint::kNone>(row, columns, factors, args.is_log);
   });
 }

@@ -12,12 +12,13 @@ __global__ void __launch_bounds__(kMaxBlockThreads) reference_kernel(RowArgs arg
     for (std::int64_t col = 0; col < row.cols; ++col) {
       max = fmax(max, double(load_element(row.x + col)));
     }
-    const double reference = finite_reference(max);
-    CompensatedSum<double> sum;
+    const ShiftedExp<double> exp(finite_reference(max));
+    TermSum<double> terms;
     for (std::int64_t col = 0; col < row.cols; ++col) {
-      sum.add(exp_of(raw_difference(double(load_element(row.x + col)), reference)));
+      const double group[1] = {double(load_element(row.x + col))};
+      terms.add(group, exp, args.is_log);
     }
-    const auto factors = finish(Pair<double>{max, sum.without(1.0)}, args.empty_is_zero);
+    const auto factors = finish(max, terms.combined(), args.empty_is_zero);
     for (std::int64_t col = 0; col < row.cols; ++col) {
       const double value = output_value(double(load_element(row.x + col)), factors, args.is_log);
       store_element(row.y + col, AccOf<Y>(value));

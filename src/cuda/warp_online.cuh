@@ -1,7 +1,9 @@
-// Algorithm 6, WARP_ONLINE: one warp a row, running (max, sum) in each lane, an 8-byte pair reduced
+// Algorithm 6, WARP_ONLINE: one warp a row, running (max, sum) in each lane, reduced as one value
 // by cooperative groups, streaming stores: two passes and no block barrier at all.
 //
-// The work of a lane grows with N, and a row never has more than 32 packs in flight.
+// The published kernel reduces 8 bytes, a maximum and a sum. Here a third number goes with them,
+// what rounding took from the sum: without it five merges cost up to 2 ulp. The work of a lane
+// grows with N, and a row never has more than 32 packs in flight.
 #pragma once
 
 #include <cooperative_groups.h>

@@ -120,25 +120,33 @@ struct PackCols {
   }
 };
 
-// Calls body(col, whole) for every group, in the order of columns.
-template <typename Cols, typename Body>
-__device__ __forceinline__ void for_each_group(const Cols &columns, std::int64_t cols,
-                                               std::int64_t whole_end, Body body) {
+// Calls use(col, whole, value) with every group's elements, in the order of columns. Two whole
+// groups are loaded before either is used, for twice the bytes in flight.
+template <typename Cols, typename X, typename Use>
+__device__ __forceinline__ void read_row(const Cols &columns, const X *row, std::int64_t cols,
+                                         std::int64_t whole_end, Use use) {
+  const std::int64_t step = columns.step();
   std::int64_t col = columns.first;
-  for (; col < whole_end; col += columns.step()) body(col, true);
-  for (; col < cols; col += columns.step()) body(col, false);
+  for (; col + step < whole_end; col += 2 * step) {
+    AccOf<X> value[2][Cols::kCount];
+    columns.load(row, col, cols, true, value[0]);
+    columns.load(row, col + step, cols, true, value[1]);
+    use(col, true, value[0]);
+    use(col + step, true, value[1]);
+  }
+  for (; col < cols; col += step) {
+    const bool whole = col < whole_end;
+    AccOf<X> value[Cols::kCount];
+    columns.load(row, col, cols, whole, value);
+    use(col, whole, value);
+  }
 }
 
-// Calls body(value) with every group's elements.
-template <typename Cols, typename X, typename Body>
+template <typename Cols, typename X, typename Use>
 __device__ __forceinline__ void read_row(const Cols &columns, const X *row, std::int64_t cols,
-                                         Body body) {
-  for_each_group(columns, cols, columns.whole_end(cols, row, row),
-                 [&](std::int64_t col, bool whole) {
-                   AccOf<X> value[Cols::kCount];
-                   columns.load(row, col, cols, whole, value);
-                   body(value);
-                 });
+                                         Use use) {
+  read_row(columns, row, cols, columns.whole_end(cols, row, row),
+           [&](std::int64_t, bool, const auto &value) { use(value); });
 }
 
 // ---- the steps of a row ----
@@ -151,42 +159,21 @@ __device__ __forceinline__ T group_max(const T (&value)[kCount]) {
   return result;
 }
 
-// Adds the terms exp(x - reference) of a group. Softmax needs the sum alone, and a group's terms
-// are added plainly before the compensated addition; log-softmax also needs what is left when the
-// maximum's own 1 is taken out, so no term may be rounded into another.
-template <typename Exp, typename T, int kCount>
-__device__ __forceinline__ void add_terms(CompensatedSum<T> &sum, const T (&value)[kCount],
-                                          const Exp &exp, bool is_log) {
-  T term[kCount];
-  exp.times(value, T(1), term);
-  if (is_log) {
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) sum.add(term[i]);
-  } else {
-    T total = term[0];
-#pragma unroll
-    for (int i = 1; i < kCount; ++i) total += term[i];
-    sum.add(total);
-  }
-}
-
 // The last pass: every thread writes the columns that it read, so in place is safe.
 template <StoreHint hint, typename X, typename Y, typename Cols>
 __device__ __forceinline__ void write_row(const RowView<X, Y> &row, const Cols &columns,
                                           const RowFactors<AccOf<X>> &factors, bool is_log) {
-  const ExpFor<X, Y> exp(factors.max);
-  for_each_group(columns, row.cols, columns.whole_end(row.cols, row.x, row.y),
-                 [&](std::int64_t col, bool whole) {
-                   AccOf<X> value[Cols::kCount];
-                   columns.load(row.x, col, row.cols, whole, value);
-                   if (is_log) {
+  const ExpFor<X, Y> exp(factors.max, factors.correction);
+  read_row(columns, row.x, row.cols, columns.whole_end(row.cols, row.x, row.y),
+           [&](std::int64_t col, bool whole, auto &value) {
+             if (is_log) {
 #pragma unroll
-                     for (auto &v : value) v = exp.log_value(v, factors.log_sum);
-                   } else {
-                     exp.times(value, factors.inverse_sum, value);
-                   }
-                   columns.template store<hint>(row.y, col, row.cols, whole, value);
-                 });
+               for (auto &v : value) v = exp.log_value(v, factors.log_sum);
+             } else {
+               exp.times(value, factors.inverse_sum, value);
+             }
+             columns.template store<hint>(row.y, col, row.cols, whole, value);
+           });
 }
 
 }  // namespace softmax

@@ -16,12 +16,10 @@ __device__ __forceinline__ void three_pass_row(const RowArgs &args, const RowVie
   max = reduction.max(max);
 
   const ExpFor<X, Y> exp(finite_reference(max));
-  CompensatedSum<Acc> sum;
+  TermSum<Acc> terms;
   read_row(columns, row.x, row.cols,
-           [&](const auto &value) { add_terms(sum, value, exp, args.is_log); });
-  sum = reduction.sum(sum);
-
-  const auto factors = finish(Pair<Acc>{max, sum.without(Acc(1))}, args.empty_is_zero);
+           [&](const auto &value) { terms.add(value, exp, args.is_log); });
+  const auto factors = finish(max, reduction.sum(terms.combined()), args.empty_is_zero);
   write_row<StoreHint::kNone>(row, columns, factors, args.is_log);
 }
 

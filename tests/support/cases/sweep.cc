@@ -21,16 +21,18 @@ std::vector<std::int64_t> sweep_columns() {
 constexpr int kOffsets[] = {0, 1, 3};
 
 // Runs every algorithm and both operations over one input. `turn` moves through offsets and entry
-// points, so that neighbouring problems differ in them. Both in and out of place, or, for problems
-// that are `long_rows`, the one or the other in turn.
+// points, so that neighbouring problems differ in them. Both in and out of place, or, with
+// `one_place`, the one or the other in turn.
 void check_all(Runner *runner, const TypePair &types, std::int64_t rows, std::int64_t cols,
-               const Elements &x, const Reference &reference, int turn, bool long_rows) {
+               const Elements &x, const Reference &reference, int turn, bool one_place) {
+  bool place_in_turn = turn % 2 != 0;
   for (const softmax_algo_t algo : runner->device().algorithms()) {
     for (const bool is_log : {false, true}) {
+      place_in_turn = !place_in_turn;
       for (const bool in_place : {false, true}) {
-        ++turn;
         if (in_place && !can_be_in_place(types)) continue;
-        if (long_rows && can_be_in_place(types) && in_place != (turn / 2 % 2 == 0)) continue;
+        if (one_place && can_be_in_place(types) && in_place != place_in_turn) continue;
+        ++turn;
         Problem problem;
         problem.algo = algo;
         problem.types = types;

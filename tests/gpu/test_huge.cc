@@ -1,0 +1,154 @@
+// Tensors whose offsets and row counts do not fit 32 bits. Generated on the device by doubling a
+// block of rows, checked at sampled rows.
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "gpu/cuda_check.h"
+#include "support/catch.h"
+#include "support/problem.h"
+
+namespace softmax_test {
+namespace {
+
+constexpr std::size_t kSlackBytes = std::size_t{1} << 30;  // left to everything else
+
+// Fills `bytes` at `memory` with copies of the first `filled` bytes.
+void repeat(unsigned char *memory, std::size_t filled, std::size_t bytes) {
+  while (filled < bytes) {
+    const std::size_t step = std::min(filled, bytes - filled);
+    must(cudaMemcpy(memory + filled, memory, step, cudaMemcpyDeviceToDevice));
+    filled += step;
+  }
+}
+
+// Rows around which 32-bit arithmetic would have gone wrong, and some between.
+std::vector<std::int64_t> sampled_rows(std::int64_t rows, std::int64_t cols) {
+  std::vector<std::int64_t> sampled = {0, 1, rows / 2, rows - 2, rows - 1};
+  for (const std::int64_t offset : {std::int64_t{1} << 31, std::int64_t{1} << 32}) {
+    for (std::int64_t row = offset / cols - 2; row <= offset / cols + 2; ++row) {
+      if (row >= 0 && row < rows) sampled.push_back(row);
+    }
+  }
+  for (std::uint64_t k = 0; k < 40; ++k) {
+    sampled.push_back(static_cast<std::int64_t>(uniform(61, k) * static_cast<double>(rows)));
+  }
+  return sampled;
+}
+
+}  // namespace
+
+TEST_CASE("offsets beyond 2^32 elements are right in every algorithm", "[huge][mistakes]") {
+  // row * N in 32 bits. Every row of the block that is repeated differs, and the block's length
+  // divides no power of two, so that an offset that wrapped meets another row.
+  constexpr std::int64_t kCols = 1000;
+  constexpr std::int64_t kRows = (std::int64_t{1} << 32) / kCols + 1000;
+  constexpr std::int64_t kBlockRows = 4099;
+  constexpr std::size_t kBytes = static_cast<std::size_t>(kRows) * kCols * 2;
+  if (device().free_bytes() < 2 * kBytes + kSlackBytes) {
+    SOFTMAX_SKIP("needs 18 GB of device memory");
+  }
+  const Elements block = make_input(SOFTMAX_DTYPE_BF16, kBlockRows, kCols, Pattern::kNormal3, 62);
+  const Reference reference = make_reference(block, kBlockRows, kCols);
+  auto *x = static_cast<unsigned char *>(device().allocate(kBytes));
+  auto *y = static_cast<unsigned char *>(device().allocate(kBytes));
+  REQUIRE((x != nullptr && y != nullptr));
+  must(cudaMemcpy(x, block.bytes.data(), block.bytes.size(), cudaMemcpyHostToDevice));
+  repeat(x, block.bytes.size(), kBytes);
+
+  const Bound bound = promised_bound(SOFTMAX_DTYPE_BF16);
+  for (const softmax_algo_t algo : device().algorithms()) {
+    Problem problem;
+    problem.algo = algo;
+    problem.types = kTypePairs[2];
+    problem.rows = kRows;
+    problem.cols = kCols;
+    must(cudaMemset(y, 0x5a, kBytes));
+    INFO(to_text(problem));
+    CHECK(call(device().handle(), problem, x, y, nullptr) == SOFTMAX_SUCCESS);
+    must(cudaDeviceSynchronize());
+    for (const std::int64_t row : sampled_rows(kRows, kCols)) {
+      Elements got(SOFTMAX_DTYPE_BF16, kCols);
+      must(cudaMemcpy(got.bytes.data(), y + static_cast<std::size_t>(row) * kCols * 2,
+                      got.bytes.size(), cudaMemcpyDeviceToHost));
+      Reference expected;
+      const auto first = reference.softmax.begin() + (row % kBlockRows) * kCols;
+      expected.softmax.assign(first, first + kCols);
+      INFO("row " << row);
+      CHECK(compare(got, expected, false, kCols, bound).failure == "");
+    }
+  }
+  device().release(x);
+  device().release(y);
+}
+
+TEST_CASE("more than 2^31 rows are right in every algorithm", "[huge][mistakes]") {
+  // More rows than a grid has blocks. N = 1: a finite element gives 1, a NaN or an infinity NaN.
+  constexpr std::int64_t kRows = (std::int64_t{1} << 31) + 77;
+  constexpr std::size_t kBytes = static_cast<std::size_t>(kRows) * 2;
+  if (device().free_bytes() < 2 * kBytes + kSlackBytes) {
+    SOFTMAX_SKIP("needs 10 GB of device memory");
+  }
+  auto *x = static_cast<unsigned char *>(device().allocate(kBytes));
+  auto *y = static_cast<unsigned char *>(device().allocate(kBytes));
+  REQUIRE((x != nullptr && y != nullptr));
+  constexpr std::int64_t kWindow = 65536;
+  Elements window(SOFTMAX_DTYPE_BF16, kWindow);
+  for (std::int64_t j = 0; j < kWindow; ++j) window.set(j, static_cast<double>(j % 201 - 100));
+  must(cudaMemcpy(x, window.bytes.data(), window.bytes.size(), cudaMemcpyHostToDevice));
+  repeat(x, window.bytes.size(), kBytes);
+  const std::int64_t special[] = {3,
+                                  kRows / 3,
+                                  (std::int64_t{1} << 31) - 1,
+                                  std::int64_t{1} << 31,
+                                  (std::int64_t{1} << 31) + 1,
+                                  kRows - 1};
+  Elements one(SOFTMAX_DTYPE_BF16, 1);
+  for (const std::int64_t row : special) {
+    one.set(0, row % 2 == 0 ? HUGE_VAL : -HUGE_VAL);
+    must(cudaMemcpy(x + static_cast<std::size_t>(row) * 2, one.bytes.data(), 2,
+                    cudaMemcpyHostToDevice));
+  }
+
+  for (const softmax_algo_t algo : device().algorithms()) {
+    Problem problem;
+    problem.algo = algo;
+    problem.types = kTypePairs[2];
+    problem.rows = kRows;
+    problem.cols = 1;
+    must(cudaMemset(y, 0x5a, kBytes));
+    INFO(to_text(problem));
+    CHECK(call(device().handle(), problem, x, y, nullptr) == SOFTMAX_SUCCESS);
+    must(cudaDeviceSynchronize());
+    std::vector<std::int64_t> starts = {0, kRows - kWindow};
+    for (const std::int64_t row : special) {
+      starts.push_back(std::min(std::max<std::int64_t>(row - kWindow / 2, 0), kRows - kWindow));
+    }
+    for (std::uint64_t k = 0; k < 20; ++k) {
+      starts.push_back(
+          static_cast<std::int64_t>(uniform(63, k) * static_cast<double>(kRows - kWindow)));
+    }
+    for (const std::int64_t start : starts) {
+      must(cudaMemcpy(window.bytes.data(), y + static_cast<std::size_t>(start) * 2,
+                      window.bytes.size(), cudaMemcpyDeviceToHost));
+      std::int64_t wrong = 0;
+      for (std::int64_t j = 0; j < kWindow; ++j) {
+        const bool is_special =
+            std::find(std::begin(special), std::end(special), start + j) != std::end(special);
+        const bool is_right = is_special ? std::isnan(window[j]) : window[j] == 1;
+        wrong += is_right ? 0 : 1;
+      }
+      INFO("rows from " << start);
+      CHECK(wrong == 0);
+    }
+  }
+  device().release(x);
+  device().release(y);
+}
+
+}  // namespace softmax_test

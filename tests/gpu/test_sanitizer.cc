@@ -1,0 +1,76 @@
+// The small set that is run under compute-sanitizer: every kernel, tiny M, N around the edges of
+// vectors, warps and blocks, in exact allocations, so that one element too far is an error.
+//
+// memcheck sees accesses past the allocation's end, initcheck reads of the bytes before the first
+// element (which nothing initialises), racecheck and synccheck the barriers.
+#include <cuda_runtime_api.h>
+
+#include <string>
+
+#include "gpu/cuda_check.h"
+#include "support/catch.h"
+#include "support/over.h"
+
+namespace softmax_test {
+namespace {
+
+// `elements` values at the end of an allocation that holds `offset` more before them.
+class ExactBuffer {
+ public:
+  ExactBuffer(std::int64_t elements, int offset, int size_bytes)
+      : first_byte_(static_cast<std::size_t>(offset) * size_bytes),
+        bytes_(static_cast<std::size_t>(elements) * size_bytes) {
+    must(cudaMalloc(&memory_, first_byte_ + bytes_));
+  }
+  ~ExactBuffer() { must(cudaFree(memory_)); }
+  ExactBuffer(const ExactBuffer &) = delete;
+  ExactBuffer &operator=(const ExactBuffer &) = delete;
+  unsigned char *data() const { return static_cast<unsigned char *>(memory_) + first_byte_; }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  std::size_t first_byte_, bytes_;
+  void *memory_ = nullptr;
+};
+
+void run_exactly(const Problem &p, const Elements &input, const Reference &reference) {
+  ExactBuffer x(input.count(), p.x_offset, format_of(p.types.x).size_bytes);
+  ExactBuffer apart(p.in_place ? 1 : input.count(), p.y_offset, format_of(p.types.y).size_bytes);
+  const cudaStream_t stream = device().stream();
+  must(cudaMemcpyAsync(x.data(), input.bytes.data(), x.bytes(), cudaMemcpyHostToDevice, stream));
+  unsigned char *y = p.in_place ? x.data() : apart.data();
+  const softmax_status_t status = call(device().handle(), p, x.data(), y, stream);
+  Elements output(p.types.y, input.count());
+  must(
+      cudaMemcpyAsync(output.bytes.data(), y, output.bytes.size(), cudaMemcpyDeviceToHost, stream));
+  must(cudaStreamSynchronize(stream));
+  INFO(to_text(p));
+  CHECK(status == SOFTMAX_SUCCESS);
+  CHECK(compare(output, reference, p.is_log, p.cols, promised_bound(p.types.y)).failure == "");
+}
+
+}  // namespace
+
+TEST_CASE("no kernel reads or writes outside its buffers or races", "[sanitizer]") {
+  int turn = 0;
+  for (const TypePair &types : kTypePairs) {
+    int column = 0;
+    for (const std::int64_t cols : {1, 3, 4, 8, 31, 33, 65, 129, 257, 515, 1025, 2053}) {
+      ++column;
+      const std::int64_t rows = 1 + column % 5;
+      const Elements x = make_input(types.x, rows, cols, Pattern::kNormal3, 71);
+      const Reference reference = make_reference(x, rows, cols);
+      over_algorithms(device(), types, rows, cols, [&](Problem problem) {
+        // Both operations go through one kernel: the one or the other, in turn over N and the
+        // algorithm, and each offset in turn.
+        if (problem.is_log != ((problem.algo + column) % 2 == 0)) return;
+        ++turn;
+        problem.x_offset = turn % 4;
+        problem.y_offset = turn / 3 % 4;
+        run_exactly(problem, x, reference);
+      });
+    }
+  }
+}
+
+}  // namespace softmax_test

@@ -1,0 +1,153 @@
+// A row's bits depend on its values, N, the types, the algorithm and the device model alone.
+#include <cstring>
+#include <string>
+
+#include "support/catch.h"
+#include "support/over.h"
+
+namespace softmax_test {
+namespace {
+
+// N around what a warp, a block or a vector divides, and where a row spreads over many threads.
+constexpr std::int64_t kColumns[] = {1, 3, 31, 33, 100, 257, 1000, 1025, 4097, 50257};
+
+Elements rows_of(const Elements &x, std::int64_t cols, std::int64_t first, std::int64_t rows) {
+  const std::size_t bytes = static_cast<std::size_t>(cols) * format_of(x.dtype).size_bytes;
+  Elements part(x.dtype, rows * cols);
+  std::memcpy(part.bytes.data(), x.bytes.data() + static_cast<std::size_t>(first) * bytes,
+              static_cast<std::size_t>(rows) * bytes);
+  return part;
+}
+
+// Calls body(problem, x, y) for every algorithm, types and operation, with y the whole result.
+template <typename Body>
+void over_results(std::int64_t rows, Body body) {
+  Runner runner(device());
+  for (const TypePair &types : kTypePairs) {
+    for (const std::int64_t cols : kColumns) {
+      const Elements x = make_input(types.x, rows, cols, Pattern::kNormal3, 21);
+      over_algorithms_apart(device(), types, rows, cols, [&](const Problem &problem) {
+        if (device().is_slow(problem.algo) && cols > 5000 && types.x != SOFTMAX_DTYPE_F32) return;
+        std::string failure;
+        const Elements y = runner.run(problem, x, &failure);
+        CHECK(failure == "");
+        body(&runner, problem, x, y);
+      });
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("bits are the same from run to run", "[bits]") {
+  over_results(3, [](Runner *runner, const Problem &problem, const Elements &x, const Elements &y) {
+    std::string failure;
+    for (int run = 0; run < 3; ++run) {
+      const Elements again = runner->run(problem, x, &failure);
+      INFO(to_text(problem) << " " << failure);
+      CHECK((failure.empty() && again.bytes == y.bytes));
+    }
+  });
+}
+
+TEST_CASE("bits do not depend on M or on the row's position", "[bits]") {
+  constexpr std::int64_t kRows = 7;
+  over_results(
+      kRows, [](Runner *runner, const Problem &whole, const Elements &x, const Elements &y) {
+        std::string failure;
+        Problem part = whole;
+        for (const std::int64_t rows : {1, 2}) {
+          for (std::int64_t first = 0; first + rows <= kRows; first += 3) {
+            part.rows = rows;
+            const Elements some = runner->run(part, rows_of(x, whole.cols, first, rows), &failure);
+            INFO(to_text(part) << ", row " << first << " " << failure);
+            CHECK((failure.empty() && some.bytes == rows_of(y, whole.cols, first, rows).bytes));
+          }
+        }
+      });
+}
+
+TEST_CASE("bits do not depend on M where one row is long", "[bits][large]") {
+  Runner runner(device());
+  const TypePair &types = kTypePairs[0];
+  constexpr std::int64_t kCols = 1000003;
+  constexpr std::int64_t kRows = 3;
+  const Elements x = make_input(types.x, kRows, kCols, Pattern::kNormal3, 22);
+  over_algorithms_apart(device(), types, kRows, kCols, [&](const Problem &whole) {
+    if (device().is_slow(whole.algo)) return;
+    std::string failure;
+    const Elements y = runner.run(whole, x, &failure);
+    CHECK(failure == "");
+    Problem part = whole;
+    part.rows = 1;
+    for (std::int64_t row = 0; row < kRows; ++row) {
+      const Elements one = runner.run(part, rows_of(x, kCols, row, 1), &failure);
+      INFO(to_text(part) << ", row " << row << " " << failure);
+      CHECK((failure.empty() && one.bytes == rows_of(y, kCols, row, 1).bytes));
+    }
+  });
+}
+
+TEST_CASE("equal rows have equal bits in every position", "[bits]") {
+  Runner runner(device());
+  for (const TypePair &types : kTypePairs) {
+    for (const std::int64_t cols : {5, 37, 131, 1001}) {
+      constexpr std::int64_t kRows = 333;
+      const Elements one = make_input(types.x, 1, cols, Pattern::kNormal3, 23);
+      Elements x(types.x, kRows * cols);
+      for (std::int64_t i = 0; i < kRows; ++i) {
+        std::memcpy(x.bytes.data() + static_cast<std::size_t>(i) * one.bytes.size(),
+                    one.bytes.data(), one.bytes.size());
+      }
+      over_algorithms(device(), types, kRows, cols, [&](const Problem &problem) {
+        std::string failure;
+        const Elements y = runner.run(problem, x, &failure);
+        CHECK(failure == "");
+        const Elements first = rows_of(y, cols, 0, 1);
+        int different = 0;
+        for (std::int64_t i = 1; i < kRows; ++i) {
+          different += rows_of(y, cols, i, 1).bytes != first.bytes ? 1 : 0;
+        }
+        INFO(to_text(problem));
+        CHECK(different == 0);
+      });
+    }
+  }
+}
+
+TEST_CASE("bits do not depend on alignment", "[bits]") {
+  over_results(3, [](Runner *runner, const Problem &aligned, const Elements &x, const Elements &y) {
+    std::string failure;
+    Problem shifted = aligned;
+    for (const int offset : {1, 2, 3, 4, 7}) {
+      shifted.x_offset = offset;
+      shifted.y_offset = 8 - offset;
+      const Elements again = runner->run(shifted, x, &failure);
+      INFO(to_text(shifted) << " " << failure);
+      CHECK((failure.empty() && again.bytes == y.bytes));
+    }
+  });
+}
+
+TEST_CASE("bits do not depend on the entry point", "[bits]") {
+  over_results(3, [](Runner *runner, const Problem &flat, const Elements &x, const Elements &y) {
+    std::string failure;
+    Problem general = flat;
+    general.entry = Entry::kExecute;
+    const Elements again = runner->run(general, x, &failure);
+    INFO(to_text(general) << " " << failure);
+    CHECK((failure.empty() && again.bytes == y.bytes));
+  });
+}
+
+// On CUDA a graph that is replayed; on the CPU another number of threads.
+TEST_CASE("bits do not depend on graph replay or the number of threads", "[bits]") {
+  over_results(3, [](Runner *runner, const Problem &problem, const Elements &x, const Elements &y) {
+    std::string failure;
+    const Elements again = runner->run(problem, x, &failure, true);
+    INFO(to_text(problem) << " " << failure);
+    CHECK((failure.empty() && again.bytes == y.bytes));
+  });
+}
+
+}  // namespace softmax_test
