@@ -1,7 +1,9 @@
 // Drives the public reports on the CPU.
 //
-//   softmax_reports [--input FILE] [--ctest PROGRAM --build FOLDER] [--library LIBSOFTMAX.SO]
-//                   [--summary FILE] [--only PART] [--verbose]
+//   softmax_reports [--input FILE] [--ctest PROGRAM --build FOLDER] [--summary FILE] [--only PART]
+//                   [--verbose]
+//
+// SOFTMAX_REPORTS_RAM_GB=18 (or 9) permits the entry that takes so much memory.
 #include <cstdio>
 #include <exception>
 
@@ -14,7 +16,6 @@ int main(int argc, char **argv) {
   if (run_as_part(argc, argv, &status)) return status;
   try {
     const Arguments arguments = parse_arguments(argc, argv);
-    run_paths().library = arguments.library;
     const std::unique_ptr<Device> device = make_cpu_device();
     Context context;
     context.device = device.get();

@@ -14,7 +14,7 @@ std::string find_input() {
   const fs::path name = "public_reports.json";
   const fs::path self = fs::read_symlink("/proc/self/exe").parent_path();
   const fs::path places[] = {fs::path("tests/inputs") / name, self / name,
-                             fs::path(REPORTS_INPUTS) / name};
+                             fs::path(REPORTS_SOURCE) / "tests/inputs" / name};
   for (const fs::path &place : places) {
     if (fs::exists(place)) return place.string();
   }
@@ -43,12 +43,10 @@ Arguments parse_arguments(int argc, char **argv) {
       arguments.ctest = value();
     } else if (word == "--build") {
       arguments.build_folder = value();
-    } else if (word == "--library") {
-      arguments.library = value();
     } else {
       throw std::invalid_argument("unknown argument " + word +
                                   "; known: --input FILE --summary FILE --only PART --verbose "
-                                  "--ctest PROGRAM --build FOLDER --library FILE");
+                                  "--ctest PROGRAM --build FOLDER");
     }
   }
   if (arguments.ctest.empty() != arguments.build_folder.empty()) {

@@ -11,7 +11,6 @@ struct Arguments {
   Options options;
   std::string ctest;         // the program; empty: names of tests are not looked up
   std::string build_folder;  // where it lists tests
-  std::string library;       // libsoftmax.so
 };
 
 // Throws std::invalid_argument with a sentence where it does not know an argument.

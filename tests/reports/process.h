@@ -6,12 +6,6 @@
 
 namespace reports {
 
-// Paths that a run was given; empty where not.
-struct RunPaths {
-  std::string library;  // libsoftmax.so
-};
-RunPaths &run_paths();
-
 // Runs this executable again with these arguments; its exit status, or -1 where it did not exit.
 int run_self(const std::string &arguments);
 
