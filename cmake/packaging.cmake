@@ -1,4 +1,9 @@
-# CPack: a TGZ to unpack anywhere and a Debian package. Best used through the preset "package".
+# CPack: a TGZ to unpack anywhere and a Debian package, both from one build:
+#
+#   cmake --workflow --preset package          configure, build and pack into build/package/
+#
+# or, from any top-level build folder: cpack -G TGZ, cpack -G DEB. The dependencies of the Debian
+# package are found by dpkg-shlibdeps on the machine that packs (apt: dpkg-dev, file).
 set(CPACK_GENERATOR TGZ DEB)
 set(CPACK_PACKAGE_NAME libsoftmax)
 set(CPACK_PACKAGE_VENDOR "The libsoftmax authors")

@@ -1,6 +1,6 @@
 // Softmax on a GPU, in a stream of the caller's. No CUDA compiler is needed, its runtime is:
-//   g++ quickstart.cc $(pkg-config --cflags --libs softmax) -I/usr/local/cuda/include \
-//     -L/usr/local/cuda/lib64 -lcudart
+//   g++ quickstart.cc $(pkg-config --cflags --libs softmax)
+//     -I/usr/local/cuda/include -L/usr/local/cuda/lib64 -lcudart                  (in one line)
 #include <cuda_runtime_api.h>
 #include <softmax.h>
 
@@ -18,14 +18,15 @@ int main() {
   }
   std::vector<float> rows(kRows * kCols, 0.5f);
   const size_t bytes = rows.size() * sizeof(float);
-  float *device_rows = nullptr;
+  void *device_rows = nullptr;
   cudaStream_t stream;
   if (cudaMalloc(&device_rows, bytes) != cudaSuccess || cudaStreamCreate(&stream) != cudaSuccess) {
     return 1;
   }
   cudaMemcpyAsync(device_rows, rows.data(), bytes, cudaMemcpyHostToDevice, stream);
   // Enqueued behind the copy; returns at once.
-  if (softmax_forward(handle, SOFTMAX_ALGO_AUTO, device_rows, kRows, kCols, stream)) return 1;
+  auto *const matrix = static_cast<float *>(device_rows);
+  if (softmax_forward(handle, SOFTMAX_ALGO_AUTO, matrix, kRows, kCols, stream)) return 1;
   cudaMemcpyAsync(rows.data(), device_rows, bytes, cudaMemcpyDeviceToHost, stream);
   if (cudaStreamSynchronize(stream) != cudaSuccess) return 1;
   std::printf("every class has probability %g = 1/%lld\n", rows[0], static_cast<long long>(kCols));

@@ -92,7 +92,7 @@ SOFTMAX_HD Split<T> difference(T x, T max) {
 //
 // exp(d) = 2^k exp(r), k = round(d / ln 2), |r| <= ln(2)/2, by Cody and Waite's reduction; the
 // error term joins r. exp(r) = 1 + r + r^2 q(r) with q of degree 4: the approximation error is
-// below 0.2 * 2^-24, the total below 0.8 ulp. The power of two comes last, 2^-64 of it with the
+// below 0.2 * 2^-24, the total below 1.25 ulp. The power of two comes last, 2^-64 of it with the
 // factor: so both powers are normal numbers for every k that occurs (-174 to 58), and a result
 // below the normal range is rounded once instead of being flushed. d.lo may be NaN where d.hi is
 // -inf.

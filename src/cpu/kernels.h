@@ -18,11 +18,13 @@ namespace softmax {
 // and the pass that sums.
 constexpr std::int64_t kPartColumns = 4096;
 
-// The sum of exp(x_j - max) over a part, max being the part's maximum or a larger one.
+// The sum over a part of its terms, which are exp(x_j - max) times the unit of max, max being the
+// part's maximum or a larger one. The unit is between 0.7 and 1.5; it cancels where terms are
+// divided by sums of terms against the same max.
 //
-// For log-softmax the elements that equal max are counted in `maxima` and are not in `others`: a
-// tiny rest beside the maximum's own 1 keeps all of its digits. For softmax, which needs the whole
-// sum alone, maxima is 0.
+// For log-softmax the unit is 1, and the elements that equal max are counted in `maxima` and are
+// not in `others`: a tiny rest beside the maximum's own 1 keeps all of its digits. For softmax,
+// which needs the whole sum alone, maxima is 0.
 struct PartSum {
   double maxima = 0;
   CompensatedSum<double> others;
@@ -31,7 +33,7 @@ struct PartSum {
 // What the last pass over a row needs.
 struct RowScale {
   double max = 0;
-  double inverse_sum = 0;  // 1 / s
+  double inverse_sum = 0;  // 1 / the sum of terms
   double log_sum = 0;      // log s
   bool is_constant = false;
   double constant = 0;  // what every element becomes, where is_constant
@@ -59,6 +61,7 @@ struct Kernels {
   // Parts. The maximum is -inf for a part without an element above it; where the part holds a NaN,
   // any value may come out, and part_sum brings the NaN to light.
   double (*part_max)(const void *x, std::int64_t cols);
+  double (*unit)(double max);  // for softmax
   PartSum (*part_sum)(const void *x, std::int64_t cols, double max, bool is_log);
   void (*part_write)(const void *x, void *y, std::int64_t cols, const RowScale &row, bool is_log);
 };

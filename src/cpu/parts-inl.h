@@ -9,6 +9,7 @@
 
 #include "cpu/exp-inl.h"
 #include "cpu/kernels.h"
+#include "cpu/row_state.h"
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
 
@@ -68,6 +69,8 @@ struct Part {
   using V = hn::Vec<D>;
   using Traits = ExpTraits<T>;
   static constexpr bool kPrecise = sizeof(Y) >= 4;
+  using General = DifferenceExp<kPrecise, D>;
+  using Fast = Log2Exp<kPrecise, D>;
 
   static HWY_INLINE std::int64_t lanes() { return static_cast<std::int64_t>(hn::Lanes(D())); }
 
@@ -91,34 +94,16 @@ struct Part {
     return hn::GetLane(hn::MaxOfLanes(d, hn::Max(hn::Max(m0, m1), hn::Max(m2, m3))));
   }
 
-  // The sum for softmax. kStore: the terms exp(x_j - max) * kScale go to `terms`, which may be x.
-  // The input `ahead` bytes past x is fetched meanwhile, unless that is 0.
+  // The sum for softmax, in terms: exp(x_j - max) times the row's unit. kStore: the terms, times
+  // kScale, go to `terms`, which may be x. The input `ahead` bytes past x is fetched meanwhile,
+  // unless that is 0.
   template <bool kStore>
   static HWY_INLINE PartSum sum(const X *x, std::int64_t cols, T max, T *terms,
                                 std::int64_t ahead) {
-    const D d;
-    const std::int64_t step = lanes();
-    const V max_v = hn::Set(d, max);
-    // Starting from the largest value that a term can have keeps |sum| >= |term|.
-    const V start = hn::Set(d, Traits::kScale);
-    LaneSums<D> sums{start, hn::Zero(d)};
-    std::int64_t j = 0;
-    for (; j + step <= cols; j += step) {
-      prefetch(x + j, ahead);
-      const V term = exp_term<kPrecise>(d, Elements<X>::load(d, x + j), max_v);
-      if constexpr (kStore) hn::StoreU(term, d, terms + j);
-      add_smaller(sums, term);
+    if constexpr (Fast::kExists) {
+      if (Fast::accepts(max)) return sum_of<kStore>(Fast(hn::Set(D(), max)), x, cols, terms, ahead);
     }
-    if (j < cols) {
-      const V term = exp_term<kPrecise>(d, load_tail(x + j, cols - j), max_v);
-      if constexpr (kStore) store_first(term, d, terms + j, static_cast<std::size_t>(cols - j));
-      add_smaller(sums, term);
-    }
-    // Exact: each lane's sum is a multiple of its own last place and at least `start`.
-    sums.hi = hn::Sub(sums.hi, start);
-    PartSum part;
-    part.others = unscaled(sum_of_lanes(d, sums));
-    return part;
+    return sum_of<kStore>(General(hn::Set(D(), max)), x, cols, terms, ahead);
   }
 
   // The sum for log-softmax, with the elements that equal max kept apart.
@@ -140,7 +125,7 @@ struct Part {
     return part;
   }
 
-  // y = terms * factor; factor = kInverseScale / s.
+  // y = terms * factor; factor = kInverseScale / (sum in terms).
   static HWY_INLINE void scale(const T *terms, Y *y, std::int64_t cols, T factor) {
     const D d;
     const std::int64_t step = lanes();
@@ -157,17 +142,10 @@ struct Part {
 
   // The same where the terms were not kept: they are computed again, to the same bits.
   static HWY_INLINE void write(const X *x, Y *y, std::int64_t cols, T max, T factor) {
-    const D d;
-    const std::int64_t step = lanes();
-    const V max_v = hn::Set(d, max);
-    const V factor_v = hn::Set(d, factor);
-    std::int64_t j = 0;
-    for (; j + step <= cols; j += step) {
-      put(softmax_value(d, Elements<X>::load(d, x + j), max_v, factor_v), y + j);
+    if constexpr (Fast::kExists) {
+      if (Fast::accepts(max)) return write_of(Fast(hn::Set(D(), max)), x, y, cols, factor);
     }
-    if (j < cols) {
-      put_first(softmax_value(d, load_tail(x + j, cols - j), max_v, factor_v), y + j, cols - j);
-    }
+    write_of(General(hn::Set(D(), max)), x, y, cols, factor);
   }
 
   static HWY_INLINE void write_log(const X *x, Y *y, std::int64_t cols, T max, double log_sum) {
@@ -192,7 +170,6 @@ struct Part {
     for (std::int64_t j = 0; j < cols; ++j) y[j] = stored;
   }
 
- private:
   static HWY_INLINE void prefetch(const X *x, std::int64_t ahead) {
     if (ahead != 0) {
       hwy::Prefetch(reinterpret_cast<const char *>(reinterpret_cast<std::uintptr_t>(x) +
@@ -205,8 +182,50 @@ struct Part {
     Elements<Y>::store(v, D(), y, static_cast<std::size_t>(count));
   }
 
-  static HWY_INLINE V softmax_value(D d, V x, V max, V factor) {
-    return hn::Mul(exp_term<kPrecise>(d, x, max), factor);
+  template <bool kStore, class Exp>
+  static HWY_INLINE PartSum sum_of(const Exp &exp, const X *x, std::int64_t cols, T *terms,
+                                   std::int64_t ahead) {
+    const D d;
+    const std::int64_t step = lanes();
+    LaneSums<D> sums = empty_sums();
+    std::int64_t j = 0;
+    for (; j + step <= cols; j += step) {
+      prefetch(x + j, ahead);
+      const V term = exp.term(Elements<X>::load(d, x + j));
+      if constexpr (kStore) hn::StoreU(term, d, terms + j);
+      add_smaller(sums, term);
+    }
+    if (j < cols) {
+      const V term = exp.term(load_tail(x + j, cols - j));
+      if constexpr (kStore) store_first(term, d, terms + j, static_cast<std::size_t>(cols - j));
+      add_smaller(sums, term);
+    }
+    PartSum part;
+    part.others = unscaled(sum_of_lanes(d, filled_sums(sums)));
+    return part;
+  }
+
+  // Starting from a number that no term exceeds keeps |sum| >= |term|. Taking it away again is
+  // exact: a sum is a multiple of its own last place and at least as large.
+  static HWY_INLINE LaneSums<D> empty_sums() {
+    return {hn::Set(D(), 2 * Traits::kScale), hn::Zero(D())};
+  }
+  static HWY_INLINE LaneSums<D> filled_sums(const LaneSums<D> &sums) {
+    return {hn::Sub(sums.hi, hn::Set(D(), 2 * Traits::kScale)), sums.lo};
+  }
+
+  template <class Exp>
+  static HWY_INLINE void write_of(const Exp &exp, const X *x, Y *y, std::int64_t cols, T factor) {
+    const D d;
+    const std::int64_t step = lanes();
+    const V factor_v = hn::Set(d, factor);
+    std::int64_t j = 0;
+    for (; j + step <= cols; j += step) {
+      put(hn::Mul(exp.term(Elements<X>::load(d, x + j)), factor_v), y + j);
+    }
+    if (j < cols) {
+      put_first(hn::Mul(exp.term(load_tail(x + j, cols - j)), factor_v), y + j, cols - j);
+    }
   }
 
   static HWY_INLINE V load_tail(const X *x, std::int64_t count) {
@@ -219,7 +238,7 @@ struct Part {
   static HWY_INLINE void add_other(D d, V x, V max, LaneSums<D> &sums, V &maxima) {
     const auto is_max = hn::Eq(x, max);
     maxima = hn::Add(maxima, hn::IfThenElseZero(is_max, hn::Set(d, T(1))));
-    add_any(sums, hn::IfThenZeroElse(is_max, exp_term<kPrecise>(d, x, max)));
+    add_any(sums, hn::IfThenZeroElse(is_max, General(max).term(x)));
   }
 
   // (x - max) - log s; -inf where the difference is below the type's range.
@@ -227,8 +246,7 @@ struct Part {
     const V difference = hn::Sub(x, max);
     if constexpr (kPrecise) {
       const auto in_range = hn::Ge(difference, hn::Set(d, Limits<T>::lowest()));
-      const V error =
-          hn::IfThenElseZero(in_range, difference_error(d, x, hn::Neg(max), difference));
+      const V error = hn::IfThenElseZero(in_range, difference_error(x, max, difference));
       return hn::Add(hn::Sub(difference, log_hi), hn::Sub(error, log_lo));
     } else {
       (void)log_lo;

@@ -5,19 +5,19 @@
 
 namespace softmax {
 
-// The row's whole sum, less the maximum's own 1, from sums that were taken against the row's
-// maximum.
+// The sum of a row from sums of its parts that were all taken against the row's maximum.
 struct RowSum {
-  CompensatedSum<double> maxima{-1.0, 0.0};
+  double maxima = 0;
   CompensatedSum<double> others;
 
   void add(const PartSum &part) {
-    maxima.add(part.maxima);
+    maxima += part.maxima;  // integers: exact
     others.add(part.others);
   }
-  // -1 + the maxima is an exact integer, and where it is 0 nothing is lost of the others.
+  // For log-softmax, less one maximum's own 1. Where that leaves 0, nothing is lost of the others.
   CompensatedSum<double> rest() const {
-    CompensatedSum<double> total = maxima;
+    CompensatedSum<double> total;
+    total.hi = maxima - 1.0;
     total.add(others);
     return total;
   }
@@ -67,15 +67,17 @@ inline bool is_finite(double value) {
   return value >= Limits<double>::lowest() && value <= -Limits<double>::lowest();
 }
 
-// `max` is finite. A NaN in the row is in rest, and from there in every factor.
-inline RowScale scale_of(double max, const CompensatedSum<double> &rest, bool is_log) {
+// For a finite maximum. A NaN in the row is in the sum, and from there in every factor.
+inline RowScale softmax_scale(double max, const CompensatedSum<double> &sum) {
   RowScale row;
   row.max = max;
-  if (is_log) {
-    row.log_sum = log_1_plus(rest.hi) + rest.lo / (1.0 + rest.hi);
-  } else {
-    row.inverse_sum = 1.0 / (1.0 + rest.hi + rest.lo);
-  }
+  row.inverse_sum = 1.0 / (sum.hi + sum.lo);
+  return row;
+}
+inline RowScale log_scale(double max, const CompensatedSum<double> &rest) {
+  RowScale row;
+  row.max = max;
+  row.log_sum = log_1_plus(rest.hi) + rest.lo / (1.0 + rest.hi);
   return row;
 }
 

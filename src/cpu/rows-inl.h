@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "cpu/kernels.h"
+#include "cpu/narrow-inl.h"
 #include "cpu/parts-inl.h"
 #include "cpu/row_state.h"
 
@@ -61,7 +62,7 @@ struct Rows {
       row.add(task.is_log ? P::sum_log(x + j, count, max, ahead)
                           : P::template sum<true>(x + j, count, max, terms + j, ahead));
     }
-    return scale_of(max, row.rest(), task.is_log);
+    return task.is_log ? log_scale(max, row.rest()) : softmax_scale(max, row.others);
   }
 
   static HWY_INLINE void write_row(const X *x, const T *terms, Y *y, std::int64_t cols,
@@ -76,6 +77,7 @@ struct Rows {
   }
 
   static void rows(const RowsTask &task) {
+    if (Narrow<X, Y>::accepts(task.cols)) return Narrow<X, Y>::rows(task);
     const std::int64_t cols = task.cols;
     const X *x = static_cast<const X *>(task.x);
     Y *y = static_cast<Y *>(task.y);
@@ -107,6 +109,7 @@ struct Rows {
   static double part_max(const void *x, std::int64_t cols) {
     return P::max(static_cast<const X *>(x), cols);
   }
+  static double unit(double max) { return P::Fast::unit(static_cast<T>(max)); }
   static PartSum part_sum(const void *x, std::int64_t cols, double max, bool is_log) {
     const X *from = static_cast<const X *>(x);
     const T max_t = static_cast<T>(max);
@@ -137,6 +140,7 @@ const Kernels *kernel_table() {
                                      R::rows,
                                      R::scratch_bytes,
                                      R::part_max,
+                                     R::unit,
                                      R::part_sum,
                                      R::part_write};
   return &kTable;

@@ -115,9 +115,11 @@ struct VectorStrategy {
   static void share_alone(const Work &work, std::int64_t row, std::int64_t part, Share *share) {
     share->max = max_of(work, row, part);
   }
-  void add(const Share &share) { sum.add(share.sum); }
+  void add(const Work &, const Share &share) { sum.add(share.sum); }
   RowScale scale(const Work &work) const {
-    if (is_finite(max)) return scale_of(max, sum.rest(), work.is_log);
+    if (is_finite(max)) {
+      return work.is_log ? log_scale(max, sum.rest()) : softmax_scale(max, sum.others);
+    }
     const bool is_nan = sum.others.hi != sum.others.hi;
     return constant_row(max < 0 && !is_nan, work.is_log, work.empty_is_zero);
   }
@@ -136,19 +138,38 @@ struct OnlineStrategy {
     share->max = max_of(work, row, part);
     share->sum = sum_of(work, row, part, is_finite(share->max) ? share->max : lowest_of(work));
   }
-  void add(const Share &share) {
+  void add(const Work &work, const Share &share) {
     const bool is_nan = share.sum.others.hi != share.sum.others.hi;
     if (is_finite(share.max) && !is_nan) {
-      RowSum part;
-      part.add(share.sum);
-      row.add(share.max, part.rest());
+      row.add(share.max, rest_of(work, share));
     } else if (is_nan || !(share.max < 0)) {
       row.poison();
     }
   }
   RowScale scale(const Work &work) const {
-    if (is_finite(row.max) && !row.is_poisoned()) return scale_of(row.max, row.rest(), work.is_log);
-    return constant_row(!row.is_poisoned(), work.is_log, work.empty_is_zero);
+    if (row.is_poisoned() || !is_finite(row.max)) {
+      return constant_row(!row.is_poisoned(), work.is_log, work.empty_is_zero);
+    }
+    const CompensatedSum<double> rest = row.rest();
+    if (work.is_log) return log_scale(row.max, rest);
+    CompensatedSum<double> sum = rest;
+    sum.add(1.0);
+    RowScale scale = softmax_scale(row.max, sum);
+    scale.inverse_sum /= work.kernels->unit(row.max);
+    return scale;
+  }
+
+ private:
+  // The part's sum of exp(x_j - max), less its maximum's own 1.
+  static CompensatedSum<double> rest_of(const Work &work, const Share &share) {
+    RowSum part;
+    part.add(share.sum);
+    if (work.is_log) return part.rest();
+    const double inverse_unit = 1.0 / work.kernels->unit(share.max);
+    CompensatedSum<double> rest = part.others;
+    if (inverse_unit != 1.0) rest = {rest.hi * inverse_unit, rest.lo * inverse_unit};
+    rest.add(-1.0);
+    return rest;
   }
 };
 
@@ -171,7 +192,7 @@ void run_row(const Work &work, std::int64_t row) {
     } else {
       Strategy::share_alone(work, row, p, &share);
     }
-    strategy.add(share);
+    strategy.add(work, share);
   }
   const RowScale scale = strategy.scale(work);
   for (std::int64_t p = 0; p < parts; ++p) write(work, row, p, scale);
@@ -201,7 +222,7 @@ bool run_split(const Work &work, int threads) {
         strategy.share_against_row_max(work, row, p, &shares[p]);
       }
     }
-    for (std::int64_t p = 0; p < parts; ++p) strategy.add(shares[p]);
+    for (std::int64_t p = 0; p < parts; ++p) strategy.add(work, shares[p]);
     const RowScale scale = strategy.scale(work);
 #pragma omp for schedule(static)
     for (std::int64_t p = 0; p < parts; ++p) write(work, row, p, scale);

@@ -149,7 +149,7 @@ const TuningRow &row_for(const TuningTable &table, std::int64_t cols, std::int64
 
 SelectOutcome select_auto(const DeviceCaps &caps, const Problem &problem, const DeclineSink &sink,
                           Selection *selection) {
-  const TuningTable table = tuning_table(caps, problem.x_dtype);
+  const TuningTable table = tuning_table(caps, problem.x_dtype, problem.cols);
   std::int64_t min_cols;
   const TuningRow &row = row_for(table, problem.cols, &min_cols);
   for (const Candidate &candidate : kCandidates) {
@@ -160,8 +160,8 @@ SelectOutcome select_auto(const DeviceCaps &caps, const Problem &problem, const 
     }
     if (candidate.algo != row.algo) {
       if (sink.fn != nullptr) {
-        std::snprintf(why, sizeof why, "the %s table has %s for %s at N = %" PRId64, table.name,
-                      algo_name(row.algo), dtype_name(problem.x_dtype), problem.cols);
+        std::snprintf(why, sizeof why, "the %s table has %s at N = %" PRId64, table.name,
+                      algo_name(row.algo), problem.cols);
         sink.fn(sink.user, algo_name(candidate.algo), why);
       }
       continue;
@@ -169,12 +169,11 @@ SelectOutcome select_auto(const DeviceCaps &caps, const Problem &problem, const 
     selection->policy = make_policy(candidate, caps, problem);
     if (row.max_cols == kNoLimit) {
       std::snprintf(selection->reason, sizeof selection->reason,
-                    "the %s table has it for %s at N of %" PRId64 " and above", table.name,
-                    dtype_name(problem.x_dtype), min_cols);
+                    "the %s table has it at N of %" PRId64 " and above", table.name, min_cols);
     } else {
       std::snprintf(selection->reason, sizeof selection->reason,
-                    "the %s table has it for %s at N of %" PRId64 " to %" PRId64, table.name,
-                    dtype_name(problem.x_dtype), min_cols, row.max_cols);
+                    "the %s table has it at N of %" PRId64 " to %" PRId64, table.name, min_cols,
+                    row.max_cols);
     }
     return SelectOutcome::kChosen;
   }

@@ -1,15 +1,57 @@
-// The tuning tables. Every row says when and where it was measured, its score, and what lost.
+// The tuning tables: every row with its score, and what lost to it.
 #include "select/tuning.h"
 
+#include "core/dtype.h"
 #include "softmax.h"
 
 namespace softmax {
 namespace {
 
-// PLACEHOLDER ROWS: replaced by measured ones.
-constexpr TuningRow kSm90[] = {
-    {1024, SOFTMAX_ALGO_WARP_ONLINE},
-    {kNoLimit, SOFTMAX_ALGO_ONLINE},
+// sm_90: one NVIDIA H200, 2026-11-30, softmax out of place over 2^26 elements, buffers rotated past
+// the L2, CUDA graphs, medians. Scores are copy time over softmax time at the N in the comment, the
+// copy being the better of cudaMemcpyAsync and a 16-byte streaming kernel. "Odd" rows are those
+// whose length is no multiple of 16 bytes: there most rows begin unaligned, and packs are loaded by
+// element.
+
+constexpr TuningRow kSm90F32[] = {
+    {28, SOFTMAX_ALGO_NAIVE},          // 4: 0.47, 28: 0.14; vector 0.02, 0.10
+    {128, SOFTMAX_ALGO_VECTOR},        // 32: 0.12, 128: 0.46; naive 0.11, -; warp_online 0.09, 0.35
+    {3072, SOFTMAX_ALGO_WARP_ONLINE},  // 192: 0.33, 1024: 0.84, 3072: 0.67; vector 0.31, 0.34, 0.62
+    {kNoLimit,
+     SOFTMAX_ALGO_ONLINE},  // 4096: 0.68, 8192: 0.76, 131072: 0.58; vector 0.68, 0.74, 0.46
+};
+constexpr TuningRow kSm90F32Odd[] = {
+    {33, SOFTMAX_ALGO_NAIVE},    // 33: 0.11; vector 0.10
+    {127, SOFTMAX_ALGO_VECTOR},  // 63: 0.19, 127: 0.37; shuffle 0.18, 0.36
+    {3073,
+     SOFTMAX_ALGO_WARP_ONLINE},       // 129: 0.24, 1025: 0.63, 3073: 0.55; shuffle 0.17, 0.28, 0.51
+    {8193, SOFTMAX_ALGO_SHUFFLE},     // 4097: 0.62, 8193: 0.67; online 0.56, 0.62
+    {kNoLimit, SOFTMAX_ALGO_ONLINE},  // 12289: 0.60, 50257: 0.53; shuffle 0.56, 0.37
+};
+constexpr TuningRow kSm90Half[] = {
+    {32, SOFTMAX_ALGO_NAIVE},          // 8: 0.43, 32: 0.08; vector 0.02, 0.07
+    {256, SOFTMAX_ALGO_VECTOR},        // 48: 0.10, 256: 0.50; warp_online 0.08, 0.40
+    {4096, SOFTMAX_ALGO_WARP_ONLINE},  // 320: 0.31, 1536: 0.91, 4096: 0.67; vector 0.28, 0.31, 0.56
+    {kNoLimit,
+     SOFTMAX_ALGO_ONLINE},  // 6144: 0.65, 16384: 0.77, 131072: 0.60; vector 0.64, 0.73, 0.47
+};
+constexpr TuningRow kSm90HalfOdd[] = {
+    {33, SOFTMAX_ALGO_NAIVE},     // 33: 0.08; shuffle 0.07
+    {127, SOFTMAX_ALGO_SHUFFLE},  // 63: 0.13, 127: 0.23; vector 0.08, 0.17
+    {255, SOFTMAX_ALGO_VECTOR},   // 129: 0.17, 255: 0.33; warp_online 0.16, 0.30
+    {3073,
+     SOFTMAX_ALGO_WARP_ONLINE},  // 257: 0.23, 1023: 0.42, 3073: 0.37; shuffle 0.11, 0.17, 0.35
+    {kNoLimit,
+     SOFTMAX_ALGO_SHUFFLE},  // 4097: 0.45, 16385: 0.58, 50257: 0.35; online 0.31, 0.38, 0.29
+};
+constexpr TuningRow kSm90F64[] = {
+    {32, SOFTMAX_ALGO_NAIVE},          // 4: 0.47, 32: 0.19; vector 0.02, 0.17
+    {64, SOFTMAX_ALGO_VECTOR},         // 48: 0.25, 64: 0.33; naive 0.19, 0.19
+    {128, SOFTMAX_ALGO_SHUFFLE},       // 96: 0.31, 128: 0.40; vector 0.22, 0.29
+    {1536, SOFTMAX_ALGO_WARP_ONLINE},  // 192: 0.35, 1024: 0.49, 1536: 0.46; vector 0.22, 0.37, 0.41
+    {3072, SOFTMAX_ALGO_VECTOR},       // 2048: 0.48, 3072: 0.50; warp_online 0.47, 0.45
+    {kNoLimit,
+     SOFTMAX_ALGO_SHUFFLE},  // 4096: 0.56, 32768: 0.46; vector 0.54, 0.43; online 0.38, 0.39
 };
 
 constexpr TuningRow kCpu[] = {
@@ -24,10 +66,17 @@ constexpr TuningTable table(const char *name, const TuningRow (&rows)[Count]) {
 
 }  // namespace
 
-TuningTable tuning_table(const DeviceCaps &caps, std::int32_t x_dtype) {
-  (void)x_dtype;
+TuningTable tuning_table(const DeviceCaps &caps, std::int32_t x_dtype, std::int64_t cols) {
   if (!caps.is_cuda) return table("cpu", kCpu);
-  return table("sm_90", kSm90);
+  // No other architecture has been measured yet: all of them use sm_90's rows.
+  const bool odd = cols % (16 / dtype_size(x_dtype)) != 0;
+  switch (x_dtype) {
+    case SOFTMAX_DTYPE_F32:
+      return odd ? table("sm_90 f32 odd", kSm90F32Odd) : table("sm_90 f32", kSm90F32);
+    case SOFTMAX_DTYPE_F64: return table("sm_90 f64", kSm90F64);
+    default:
+      return odd ? table("sm_90 16-bit odd", kSm90HalfOdd) : table("sm_90 16-bit", kSm90Half);
+  }
 }
 
 }  // namespace softmax

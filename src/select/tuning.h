@@ -22,7 +22,8 @@ struct TuningTable {
   int count;
 };
 
-// The table for a device and an input type.
-TuningTable tuning_table(const DeviceCaps &caps, std::int32_t x_dtype);
+// The table for a device, an input type, and rows of `cols` elements: whether a row is a multiple
+// of 16 bytes decides with, since it decides how most rows are aligned.
+TuningTable tuning_table(const DeviceCaps &caps, std::int32_t x_dtype, std::int64_t cols);
 
 }  // namespace softmax

@@ -1,0 +1,171 @@
+// Rows of a few columns: a row a lane, so that nothing is ever summed across lanes. Compiled once
+// for each SIMD target.
+#if defined(SOFTMAX_CPU_NARROW_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef SOFTMAX_CPU_NARROW_INL_H
+#undef SOFTMAX_CPU_NARROW_INL_H
+#else
+#define SOFTMAX_CPU_NARROW_INL_H
+#endif
+
+#include <cmath>
+
+#include "cpu/kernels.h"
+#include "cpu/parts-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace softmax {
+namespace HWY_NAMESPACE {
+
+template <typename X, typename Y>
+struct Narrow {
+  using P = Part<X, Y>;
+  using T = typename P::T;
+  using D = typename P::D;
+  using V = typename P::V;
+  using Traits = typename P::Traits;
+  static constexpr std::int64_t kMaxLanes = static_cast<std::int64_t>(hn::MaxLanes(D()));
+  static constexpr std::int64_t kMaxCols = 2 * kMaxLanes;
+
+  // Decided by N alone: another number of rows must not change a row's bits.
+  static bool accepts(std::int64_t cols) { return cols <= 2 * P::lanes(); }
+
+  static void rows(const RowsTask &task) {
+    const X *x = static_cast<const X *>(task.x);
+    Y *y = static_cast<Y *>(task.y);
+    const std::int64_t step = P::lanes();
+    for (std::int64_t first = 0; first < task.rows; first += step) {
+      const std::int64_t left = task.rows - first;
+      group(task, x + first * task.cols, y + first * task.cols, left < step ? left : step);
+    }
+  }
+
+ private:
+  // At most as many rows as there are lanes; the lanes without a row hold zeros.
+  static void group(const RowsTask &task, const X *x, Y *y, std::int64_t rows) {
+    const D d;
+    const std::int64_t cols = task.cols;
+    const std::int64_t step = P::lanes();
+    HWY_ALIGN X columns[kMaxCols * kMaxLanes];
+    HWY_ALIGN T terms[kMaxCols * kMaxLanes];
+    HWY_ALIGN Y outputs[kMaxCols * kMaxLanes];
+    if (rows == step) {
+      transpose(x, cols, rows, columns);
+    } else {
+      std::memset(columns, 0, sizeof columns);
+      transpose(x, cols, rows, columns);
+    }
+
+    V max = hn::Set(d, -Limits<T>::infinity());
+    for (std::int64_t j = 0; j < cols; ++j) max = hn::Max(max, load(columns, j));
+    const auto is_finite = hn::And(hn::Ge(max, hn::Set(d, Limits<T>::lowest())),
+                                   hn::Le(max, hn::Set(d, -Limits<T>::lowest())));
+    const V reference = hn::IfThenElseZero(is_finite, max);
+    if (task.is_log) {
+      LaneSums<D> others{hn::Zero(d), hn::Zero(d)};
+      V maxima = hn::Zero(d);
+      for (std::int64_t j = 0; j < cols; ++j) {
+        P::add_other(d, load(columns, j), reference, others, maxima);
+      }
+      V log_hi, log_lo;
+      log_of_sums(maxima, others, log_hi, log_lo);
+      log_hi = for_edge_rows(task, max, is_finite, log_hi, others.hi);
+      for (std::int64_t j = 0; j < cols; ++j) {
+        Elements<Y>::store(P::log_value(d, load(columns, j), reference, log_hi, log_lo), d,
+                           outputs + j * step);
+      }
+    } else {
+      LaneSums<D> sums = P::empty_sums();
+      for (std::int64_t j = 0; j < cols; ++j) {
+        const V term = terms_of(load(columns, j), reference);
+        hn::Store(term, d, terms + j * step);
+        add_smaller(sums, term);
+      }
+      sums = P::filled_sums(sums);
+      const V factor = for_edge_rows(task, max, is_finite, reciprocal(sums), sums.hi);
+      for (std::int64_t j = 0; j < cols; ++j) {
+        Elements<Y>::store(hn::Mul(hn::Load(d, terms + j * step), factor), d, outputs + j * step);
+      }
+    }
+    for (std::int64_t i = 0; i < rows; ++i) {
+      for (std::int64_t j = 0; j < cols; ++j) y[i * cols + j] = outputs[j * step + i];
+    }
+  }
+
+  static HWY_INLINE void transpose(const X *x, std::int64_t cols, std::int64_t rows, X *columns) {
+    const std::int64_t step = P::lanes();
+    for (std::int64_t i = 0; i < rows; ++i) {
+      for (std::int64_t j = 0; j < cols; ++j) columns[j * step + i] = x[i * cols + j];
+    }
+  }
+  static HWY_INLINE V load(const X *columns, std::int64_t col) {
+    return Elements<X>::load(D(), columns + col * P::lanes());
+  }
+
+  // Each lane has its own maximum and takes what a row with that maximum takes.
+  static HWY_INLINE V terms_of(V x, V max) {
+    using Fast = typename P::Fast;
+    using General = typename P::General;
+    if constexpr (Fast::kExists) {
+      const D d;
+      const auto is_near = hn::Lt(hn::Abs(max), hn::Set(d, Fast::kLimit));
+      const V fast = Fast(max).term(x);
+      if (hn::AllTrue(d, is_near)) return fast;
+      return hn::IfThenElse(is_near, fast, General(max).term(x));
+    } else {
+      return General(max).term(x);
+    }
+  }
+
+  // What the last pass adds or multiplies, with the lanes replaced whose row has no finite maximum.
+  // `sums` holds a NaN where the row does.
+  template <class M>
+  static HWY_INLINE V for_edge_rows(const RowsTask &task, V max, M is_finite, V value, V sums) {
+    const D d;
+    const T nan = Limits<T>::infinity() - Limits<T>::infinity();
+    const auto is_empty =
+        hn::And(hn::Eq(max, hn::Set(d, -Limits<T>::infinity())), hn::Eq(sums, sums));
+    const V empty = hn::Set(d, task.empty_is_zero ? T(0) : nan);
+    return hn::IfThenElse(is_finite, value, hn::IfThenElse(is_empty, empty, hn::Set(d, nan)));
+  }
+
+  // 1 / (hi + lo)
+  static HWY_INLINE V reciprocal(const LaneSums<D> &sums) {
+    const D d;
+    const V one = hn::Set(d, T(1));
+#if HWY_NATIVE_FMA
+    const V estimate = hn::Div(one, sums.hi);
+    const V residue = hn::NegMulAdd(estimate, sums.lo, hn::NegMulAdd(estimate, sums.hi, one));
+    return hn::MulAdd(estimate, residue, estimate);
+#else
+    return hn::Div(one, hn::Add(sums.hi, sums.lo));
+#endif
+  }
+
+  static HWY_INLINE void log_of_sums(V maxima, const LaneSums<D> &others, V &log_hi, V &log_lo) {
+    const D d;
+    HWY_ALIGN T ones[kMaxLanes];
+    HWY_ALIGN T hi[kMaxLanes];
+    HWY_ALIGN T lo[kMaxLanes];
+    hn::Store(maxima, d, ones);
+    hn::Store(others.hi, d, hi);
+    hn::Store(others.lo, d, lo);
+    for (std::int64_t i = 0; i < P::lanes(); ++i) {
+      RowSum row;
+      row.maxima = ones[i];
+      row.others.hi = hi[i];
+      row.others.lo = lo[i];
+      row.others = P::unscaled(row.others);
+      const double log_sum = log_scale(0.0, row.rest()).log_sum;
+      hi[i] = static_cast<T>(log_sum);
+      lo[i] = static_cast<T>(log_sum - hi[i]);
+    }
+    log_hi = hn::Load(d, hi);
+    log_lo = hn::Load(d, lo);
+  }
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace softmax
+HWY_AFTER_NAMESPACE();
+
+#endif  // per target
