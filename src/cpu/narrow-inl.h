@@ -75,11 +75,7 @@ struct Narrow {
       }
     } else {
       LaneSums<D> sums = P::empty_sums();
-      for (std::int64_t j = 0; j < cols; ++j) {
-        const V term = terms_of(load(columns, j), reference);
-        hn::Store(term, d, terms + j * step);
-        add_smaller(sums, term);
-      }
+      take_terms(columns, cols, reference, terms, sums);
       sums = P::filled_sums(sums);
       const V factor = for_edge_rows(task, max, is_finite, reciprocal(sums), sums.hi);
       for (std::int64_t j = 0; j < cols; ++j) {
@@ -101,19 +97,33 @@ struct Narrow {
     return Elements<X>::load(D(), columns + col * P::lanes());
   }
 
-  // Each lane has its own maximum and takes what a row with that maximum takes.
-  static HWY_INLINE V terms_of(V x, V max) {
-    using Fast = typename P::Fast;
-    using General = typename P::General;
-    if constexpr (Fast::kExists) {
-      const D d;
-      const auto is_near = hn::Lt(hn::Abs(max), hn::Set(d, Fast::kLimit));
-      const V fast = Fast(max).term(x);
-      if (hn::AllTrue(d, is_near)) return fast;
-      return hn::IfThenElse(is_near, fast, General(max).term(x));
+  // Each lane has its own maximum, and takes the exponential that a row with that maximum takes.
+  static HWY_INLINE void take_terms(const X *columns, std::int64_t cols, V max, T *terms,
+                                    LaneSums<D> &sums) {
+    const D d;
+    const typename P::General general(max);
+    if constexpr (P::Fast::kExists) {
+      const typename P::Fast fast(max);
+      const auto is_near = hn::Lt(hn::Abs(max), hn::Set(d, P::Fast::kLimit));
+      if (hn::AllTrue(d, is_near)) {
+        for (std::int64_t j = 0; j < cols; ++j) {
+          take_term(fast.term(load(columns, j)), terms, j, sums);
+        }
+        return;
+      }
+      for (std::int64_t j = 0; j < cols; ++j) {
+        const V x = load(columns, j);
+        take_term(hn::IfThenElse(is_near, fast.term(x), general.term(x)), terms, j, sums);
+      }
     } else {
-      return General(max).term(x);
+      for (std::int64_t j = 0; j < cols; ++j) {
+        take_term(general.term(load(columns, j)), terms, j, sums);
+      }
     }
+  }
+  static HWY_INLINE void take_term(V term, T *terms, std::int64_t col, LaneSums<D> &sums) {
+    hn::Store(term, D(), terms + col * P::lanes());
+    add_smaller(sums, term);
   }
 
   // What the last pass adds or multiplies, with the lanes replaced whose row has no finite maximum.
