@@ -112,8 +112,9 @@ struct TermSum {
     if (is_log) {
       SOFTMAX_UNROLL
       for (int i = 0; i < kCount; ++i) {
+        // Its term is 1, or NaN where both are infinite.
         const bool is_one = x[i] == exp.reference();
-        count += is_one ? T(1) : T(0);
+        count += is_one ? term[i] : T(0);
         term[i] = is_one ? T(0) : term[i];
       }
     }
@@ -121,12 +122,19 @@ struct TermSum {
       SOFTMAX_UNROLL
       for (int i = 0; i < kCount; ++i) others.add(term[i]);
     } else {
-      T total = term[0];
+      // A few terms at a time as a tree, so that few roundings lie on any path.
+      constexpr int kTogether = kCount < Exp::kTermsTogether ? kCount : Exp::kTermsTogether;
       SOFTMAX_UNROLL
-      for (int i = 1; i < kCount; ++i) total += term[i];
-      others.add(total);
+      for (int first = 0; first < kCount; first += kTogether) {
+        SOFTMAX_UNROLL
+        for (int width = kTogether / 2; width > 0; width /= 2) {
+          SOFTMAX_UNROLL
+          for (int i = 0; i < width; ++i) term[first + i] += term[first + i + width];
+        }
+        others.add(term[first]);
+      }
     }
-    if (count > T(0)) ones.add(count);
+    if (!(count == T(0))) ones.add(count);
   }
 
   SOFTMAX_HD CompensatedSum<T> combined() const {

@@ -6,7 +6,7 @@
 //
 // Three forms with one interface (times, log_value):
 //   ShiftedExp<float>   at most 1.1 ulp, any reference; cheap where the reference is moderate
-//   ShiftedExp<double>  the platform's exp with the difference's error carried
+//   ShiftedExp<double>  at most 1.25 ulp, any reference
 //   CoarseExp           about 2^-20 relative: for results that are rounded to 16 bits
 #pragma once
 
@@ -28,6 +28,8 @@ SOFTMAX_HD float max_or_nan(float a, float b) {
 template <typename T>
 class ShiftedExp {  // float64
  public:
+  static constexpr int kTermsTogether = 4;  // of a sum, without compensation between them
+
   SOFTMAX_HD ShiftedExp() : ShiftedExp(Limits<T>::lowest()) {}
   SOFTMAX_HD explicit ShiftedExp(T reference, T correction = T(0))
       : reference_(reference), correction_(correction) {}
@@ -71,6 +73,8 @@ class ShiftedExp {  // float64
 template <>
 class ShiftedExp<float> {
  public:
+  static constexpr int kTermsTogether = 4;
+
   SOFTMAX_HD ShiftedExp() : ShiftedExp(Limits<float>::lowest()) {}
   SOFTMAX_HD explicit ShiftedExp(float reference, float correction = 0.0f)
       : reference_(reference), correction_(correction) {
@@ -147,6 +151,8 @@ class ShiftedExp<float> {
 // of the exponent and squared, so that results below its range are still reached.
 class CoarseExp {
  public:
+  static constexpr int kTermsTogether = 8;
+
   SOFTMAX_HD CoarseExp() : CoarseExp(Limits<float>::lowest()) {}
   SOFTMAX_HD explicit CoarseExp(float reference, float /*correction*/ = 0.0f)
       : reference_(reference) {}

@@ -63,6 +63,21 @@ int exit_child() {
 }
 const Child exit_registered("destroy_at_exit", exit_child);
 
+int no_gpu_child() {
+  int32_t count = -1;
+  if (softmax_device_count(&count) != SOFTMAX_SUCCESS || count != 0) return 1;
+  softmax_handle_t handle = nullptr;
+  if (softmax_create(&handle, 0) != SOFTMAX_STATUS_WRONG_DEVICE || handle != nullptr) return 2;
+  char sentence[512];
+  if (softmax_last_error(sentence, sizeof sentence) == 0) return 3;
+  std::printf("%s\n", sentence);
+  if (softmax_create(&handle, SOFTMAX_DEVICE_AUTO) != SOFTMAX_SUCCESS) return 4;
+  int32_t device = 0;
+  if (softmax_handle_device(handle, &device) != SOFTMAX_SUCCESS) return 5;
+  return device == SOFTMAX_DEVICE_CPU ? 0 : 6;
+}
+const Child no_gpu_registered("no_gpu", no_gpu_child);
+
 }  // namespace
 
 TEST_CASE("softmax_device_count initialises no context", "[contexts]") {
@@ -103,22 +118,5 @@ TEST_CASE("without a visible GPU CUDA is refused and AUTO takes the CPU", "[cont
   INFO(result.out << result.err);
   CHECK(result.exit_code == 0);
 }
-
-namespace {
-int no_gpu_child() {
-  int32_t count = -1;
-  if (softmax_device_count(&count) != SOFTMAX_SUCCESS || count != 0) return 1;
-  softmax_handle_t handle = nullptr;
-  if (softmax_create(&handle, 0) != SOFTMAX_STATUS_WRONG_DEVICE || handle != nullptr) return 2;
-  char sentence[512];
-  if (softmax_last_error(sentence, sizeof sentence) == 0) return 3;
-  std::printf("%s\n", sentence);
-  if (softmax_create(&handle, SOFTMAX_DEVICE_AUTO) != SOFTMAX_SUCCESS) return 4;
-  int32_t device = 0;
-  if (softmax_handle_device(handle, &device) != SOFTMAX_SUCCESS) return 5;
-  return device == SOFTMAX_DEVICE_CPU ? 0 : 6;
-}
-const Child no_gpu_registered("no_gpu", no_gpu_child);
-}  // namespace
 
 }  // namespace softmax_test

@@ -1,6 +1,7 @@
 // The checks. See check.h.
 #include "check.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <limits>
@@ -38,27 +39,27 @@ class Output {
     return decode_at(case_.y_dtype, bytes_, i * columns() + j);
   }
 
-  // Calls wrong(i, j, got) for every element; a non-empty answer is a failure. One is told.
+  // Calls wrong(i, j, got) for every element; a non-empty answer is a failure. The first is told.
   template <typename Wrong>
   void for_each(const char *claim, Wrong wrong) const {
+    const std::int64_t all = rows() * columns();
     std::int64_t count = 0;
-    std::string first;
+    std::int64_t first = all;
+#pragma omp parallel for collapse(2) reduction(+ : count) reduction(min : first)
     for (std::int64_t i = 0; i < rows(); ++i) {
       for (std::int64_t j = 0; j < columns(); ++j) {
-        const double got = at(i, j);
-        const std::string reason = wrong(i, j, got);
-        if (reason.empty()) continue;
-        if (count++ == 0) {
-          first = "[" + std::to_string(i) + ", " + std::to_string(j) + "] is " + text_of(got) +
-                  ", " + reason;
-        }
+        if (wrong(i, j, at(i, j)).empty()) continue;
+        ++count;
+        first = std::min(first, i * columns() + j);
       }
     }
-    verdict_->add_comparisons(rows() * columns());
-    if (count > 0) {
-      verdict_->fail(std::string(claim) + ": " + first + " (" + std::to_string(count) + " of " +
-                     std::to_string(rows() * columns()) + ")");
-    }
+    verdict_->add_comparisons(all);
+    if (count == 0) return;
+    const std::int64_t i = first / columns();
+    const std::int64_t j = first % columns();
+    verdict_->fail(std::string(claim) + ": [" + std::to_string(i) + ", " + std::to_string(j) +
+                   "] is " + text_of(at(i, j)) + ", " + wrong(i, j, at(i, j)) + " (" +
+                   std::to_string(count) + " of " + std::to_string(all) + ")");
   }
 
  private:
@@ -79,12 +80,17 @@ std::string unless_close(double got, long double expected, double rtol, double a
 
 void check_matrix(const Output &out, const char *claim, const nlohmann::json &matrix, double rtol,
                   double atol, Verdict *verdict) {
-  verdict->expect(static_cast<std::int64_t>(matrix.size()) == out.rows(),
-                  "the file's values have the output's rows");
+  std::vector<double> expected;
+  for (const nlohmann::json &row : matrix) {
+    for (const nlohmann::json &value : row) expected.push_back(number_of(value));
+  }
+  if (!verdict->expect(static_cast<std::int64_t>(matrix.size()) == out.rows() &&
+                           static_cast<std::int64_t>(expected.size()) == out.rows() * out.columns(),
+                       std::string(claim) + ": the file's matrix has the output's shape")) {
+    return;
+  }
   out.for_each(claim, [&](std::int64_t i, std::int64_t j, double got) {
-    const double expected =
-        number_of(matrix.at(static_cast<std::size_t>(i)).at(static_cast<std::size_t>(j)));
-    return unless_close(got, expected, rtol, atol);
+    return unless_close(got, expected[static_cast<std::size_t>(i * out.columns() + j)], rtol, atol);
   });
 }
 

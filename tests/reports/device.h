@@ -23,6 +23,10 @@ class Device {
   // Matrices of more elements than this are not run here: an entry that needs a GPU is run on the
   // CPU as well where it is cheap.
   virtual std::int64_t limit_for(const Entry &entry) const = 0;
+  // The same where the host does not look at every element.
+  virtual std::int64_t unchecked_limit_for(const Entry &entry) const { return limit_for(entry); }
+  // Whether an algorithm ends in reasonable time on rows of so many columns.
+  virtual bool affords(softmax_algo_t, std::int64_t) const { return true; }
 
   // Throws std::bad_alloc.
   virtual void *allocate(std::size_t bytes) = 0;

@@ -51,16 +51,16 @@ Input formula_input(const std::string &formula, std::int32_t dtype, std::int64_t
 std::vector<unsigned char> encode_rows(const Input &input, std::int64_t first, std::int64_t rows) {
   const std::int64_t bytes = format_of(input.dtype).bytes;
   std::vector<unsigned char> encoded(static_cast<std::size_t>(rows * input.columns * bytes));
-  unsigned char *element = encoded.data();
   const auto put = [&](double value, unsigned char *at) {
     encode(input.dtype, round_to(input.dtype, value), at);
   };
+#pragma omp parallel for collapse(2)
   for (std::int64_t i = first; i < first + rows; ++i) {
-    for (std::int64_t j = 0; j < input.columns; ++j, element += bytes) {
+    for (std::int64_t j = 0; j < input.columns; ++j) {
       const double value = input.literal.empty()
                                ? evaluate(input.program, {i, j, input.rows, input.columns})
                                : input.literal[static_cast<std::size_t>(i * input.columns + j)];
-      put(value, element);
+      put(value, encoded.data() + ((i - first) * input.columns + j) * bytes);
     }
   }
   for (const SetElement &set : input.sets) {

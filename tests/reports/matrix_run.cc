@@ -31,6 +31,11 @@ class CaseRun {
       const Expected expected = expected_of(case_, is_log);
       accepted_.clear();
       for (const softmax_algo_t algo : device_->algos()) {
+        if (!device_->affords(algo, case_.input.columns)) {
+          verdict_->note(algo_label(algo) +
+                         " is too slow at N = " + std::to_string(case_.input.columns));
+          continue;
+        }
         verdict_->set_context(case_.label + ", " + device_->name() + " " + algo_label(algo) +
                               (is_log ? ", log" : ""));
         const std::vector<unsigned char> output = out_of_place(algo, is_log);

@@ -36,13 +36,16 @@ void print_table(const std::vector<Result> &results) {
 
 void write_summary(const std::string &path, Counts counts, const std::vector<Result> &results) {
   nlohmann::json skipped = nlohmann::json::array();
+  nlohmann::json failed = nlohmann::json::array();
   for (const Result &r : results) {
     if (r.outcome == Outcome::kSkipped) skipped.push_back(r.id + ": " + r.why);
+    if (r.outcome == Outcome::kFailed) failed.push_back(r.id);
   }
   const nlohmann::json summary = {{"passed", counts[Outcome::kPassed]},
                                   {"failed", counts[Outcome::kFailed]},
                                   {"skipped", counts[Outcome::kSkipped]},
                                   {"skipped_names", skipped},
+                                  {"failed_names", failed},
                                   {"elsewhere", counts[Outcome::kElsewhere]},
                                   {"left_out", counts[Outcome::kLeftOut]},
                                   {"entries", counts.sum()}};
@@ -109,6 +112,19 @@ int run_reports(const Options &options, const Context &context) {
     return 1;
   }
   return problems == 0 ? 0 : 1;
+}
+
+int report_skipped(const Options &options, const std::string &why) {
+  std::vector<Result> results;
+  Counts counts;
+  for (const Entry &entry : load_entries(options.input)) {
+    results.push_back({entry.id, entry.kind, Outcome::kSkipped, why, {}});
+    ++counts[Outcome::kSkipped];
+  }
+  std::printf("public reports: skipped, %d of %d entries: %s\n", counts.sum(), kEntries,
+              why.c_str());
+  if (!options.summary.empty()) write_summary(options.summary, counts, results);
+  return 77;
 }
 
 std::set<std::string> registered_tests(const std::string &ctest, const std::string &build_folder) {

@@ -19,6 +19,9 @@ struct Options {
 // asked for. The exit status: 0, or 1 where anything failed or an entry is missing.
 int run_reports(const Options &options, const Context &context);
 
+// Says that every entry is skipped, for want of a device, and why; the exit status 77.
+int report_skipped(const Options &options, const std::string &why);
+
 // The names of the tests that `ctest -N` lists for a build folder.
 std::set<std::string> registered_tests(const std::string &ctest, const std::string &build_folder);
 

@@ -6,7 +6,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <map>
 
 namespace softmax_test {
@@ -51,15 +50,28 @@ ChildResult run_child(const std::string &name,
   int out[2], err[2];
   if (pipe(out) != 0) return result;
   if (pipe(err) != 0) return result;
+  // Everything that allocates happens before the fork: another thread may hold the heap's lock.
+  std::vector<std::string> variables;
+  for (char **variable = environ; *variable != nullptr; ++variable) {
+    const std::string text = *variable;
+    bool is_replaced = false;
+    for (const auto &added : environment) {
+      is_replaced = is_replaced || text.rfind(added.first + "=", 0) == 0;
+    }
+    if (!is_replaced) variables.push_back(text);
+  }
+  for (const auto &added : environment) variables.push_back(added.first + "=" + added.second);
+  std::vector<char *> pointers;
+  for (std::string &variable : variables) pointers.push_back(&variable[0]);
+  pointers.push_back(nullptr);
+  const char *const arguments[] = {"child", "--child", name.c_str(), nullptr};
+
   const pid_t pid = fork();
   if (pid == 0) {
     dup2(out[1], STDOUT_FILENO);
     dup2(err[1], STDERR_FILENO);
     for (const int fd : {out[0], out[1], err[0], err[1]}) close(fd);
-    for (const auto &variable : environment) {
-      setenv(variable.first.c_str(), variable.second.c_str(), 1);
-    }
-    execl("/proc/self/exe", "child", "--child", name.c_str(), static_cast<char *>(nullptr));
+    execve("/proc/self/exe", const_cast<char *const *>(arguments), pointers.data());
     _exit(127);
   }
   close(out[1]);
