@@ -131,7 +131,8 @@ struct VectorStrategy {
   void add(const Work &, const Share &share) { sum.add(share.sum); }
   RowScale scale(const Work &work) const {
     if (is_finite(max)) {
-      return work.is_log ? log_scale(max, sum.rest()) : softmax_scale(max, sum.others);
+      if (!work.is_log) return softmax_scale(max, sum.others);
+      return log_scale(max, work.kernels->log_sum(sum.rest(work.kernels->unit(max))));
     }
     const bool is_nan = sum.others.hi != sum.others.hi;
     return constant_row(max < 0 && !is_nan, work.is_log, work.empty_is_zero);
@@ -173,7 +174,7 @@ struct OnlineStrategy {
       return constant_row(!row.is_poisoned(), work.is_log, work.empty_is_zero);
     }
     const CompensatedSum<double> rest = row.rest();
-    if (work.is_log) return log_scale(row.max, rest);
+    if (work.is_log) return log_scale(row.max, work.kernels->log_sum(rest));
     CompensatedSum<double> sum = rest;
     sum.add(1.0);
     RowScale scale = softmax_scale(row.max, sum);
@@ -184,12 +185,11 @@ struct OnlineStrategy {
  private:
   // The part's sum of exp(x_j - max), less its maximum's own 1.
   static CompensatedSum<double> rest_of(const Work &work, const Share &share) {
+    const double unit = work.kernels->unit(share.max);
     RowSum part;
     part.add(share.sum);
-    if (work.is_log) return part.rest();
-    const double inverse_unit = 1.0 / work.kernels->unit(share.max);
-    CompensatedSum<double> rest = part.others;
-    if (inverse_unit != 1.0) rest = {rest.hi * inverse_unit, rest.lo * inverse_unit};
+    if (work.is_log) return part.rest(unit);
+    CompensatedSum<double> rest = RowSum::per_unit(part.others, unit);
     rest.add(-1.0);
     return rest;
   }
