@@ -56,7 +56,7 @@ HWY_INLINE hn::Vec<hn::Rebind<std::uint16_t, D>> narrow_bf16(D d, hn::Vec<D> v) 
   const auto odd = hn::And(upper, hn::Set(du, 1u));
   const auto rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7fffu))));
   const auto quiet = hn::Or(upper, hn::Set(du, 0x0040u));
-  const auto is_nan = hn::RebindMask(du, hn::Ne(v, v));
+  const auto is_nan = hn::RebindMask(du, hn::IsNaN(v));
   return narrow_u32(d, hn::IfThenElse(is_nan, quiet, rounded));
 }
 

@@ -69,6 +69,7 @@ struct Narrow {
       V log_hi, log_lo;
       log_of_sums(maxima, others, log_hi, log_lo);
       log_hi = for_edge_rows(task, max, is_finite, log_hi, others.hi);
+      log_lo = hn::IfThenElseZero(is_finite, log_lo);  // log 0 has left a NaN
       for (std::int64_t j = 0; j < cols; ++j) {
         Elements<Y>::store(P::log_value(d, load(columns, j), reference, log_hi, log_lo), d,
                            outputs + j * step);
