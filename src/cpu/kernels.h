@@ -59,10 +59,14 @@ struct Kernels {
   std::size_t (*scratch_bytes)(std::int64_t cols, bool is_log);
 
   // Parts. The maximum is -inf for a part without an element above it; where the part holds a NaN,
-  // any value may come out, and part_sum brings the NaN to light.
+  // any value may come out, and part_sum brings the NaN to light. part_sum leaves the terms of
+  // softmax in `terms`, unless that is null; part_scale makes outputs of them in place, and
+  // part_write computes them again.
+  bool terms_fit_output;  // an output is as wide as a term
   double (*part_max)(const void *x, std::int64_t cols);
   double (*unit)(double max);  // for softmax
-  PartSum (*part_sum)(const void *x, std::int64_t cols, double max, bool is_log);
+  PartSum (*part_sum)(const void *x, std::int64_t cols, double max, bool is_log, void *terms);
+  void (*part_scale)(void *terms, std::int64_t cols, const RowScale &row);
   void (*part_write)(const void *x, void *y, std::int64_t cols, const RowScale &row, bool is_log);
 };
 

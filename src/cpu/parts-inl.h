@@ -221,6 +221,7 @@ struct Part {
     const V factor_v = hn::Set(d, factor);
     std::int64_t j = 0;
     for (; j + step <= cols; j += step) {
+      prefetch(x + j, kPartColumns * static_cast<std::int64_t>(sizeof(X)));
       put(hn::Mul(exp.term(Elements<X>::load(d, x + j)), factor_v), y + j);
     }
     if (j < cols) {

@@ -72,7 +72,7 @@ struct Rows {
     } else if (is_log) {
       P::write_log(x, y, cols, static_cast<T>(row.max), row.log_sum);
     } else {
-      P::scale(terms, y, cols, static_cast<T>(row.inverse_sum) * Traits::kInverseScale);
+      P::scale(terms, y, cols, factor(row));
     }
   }
 
@@ -110,11 +110,17 @@ struct Rows {
     return P::max(static_cast<const X *>(x), cols);
   }
   static double unit(double max) { return P::Fast::unit(static_cast<T>(max)); }
-  static PartSum part_sum(const void *x, std::int64_t cols, double max, bool is_log) {
+  static PartSum part_sum(const void *x, std::int64_t cols, double max, bool is_log, void *terms) {
     const X *from = static_cast<const X *>(x);
     const T max_t = static_cast<T>(max);
-    return is_log ? P::sum_log(from, cols, max_t, 0)
-                  : P::template sum<false>(from, cols, max_t, nullptr, 0);
+    if (is_log) return P::sum_log(from, cols, max_t, kNextPart);
+    if (terms == nullptr) return P::template sum<false>(from, cols, max_t, nullptr, kNextPart);
+    return P::template sum<true>(from, cols, max_t, static_cast<T *>(terms), kNextPart);
+  }
+  static void part_scale(void *terms, std::int64_t cols, const RowScale &row) {
+    if constexpr (kTermsFitOutput) {
+      write_row(nullptr, static_cast<T *>(terms), static_cast<T *>(terms), cols, row, false);
+    }
   }
   static void part_write(const void *x, void *y, std::int64_t cols, const RowScale &row,
                          bool is_log) {
@@ -126,8 +132,16 @@ struct Rows {
     } else if (is_log) {
       P::write_log(from, to, cols, max, row.log_sum);
     } else {
-      P::write(from, to, cols, max, static_cast<T>(row.inverse_sum) * Traits::kInverseScale);
+      P::write(from, to, cols, max, factor(row));
     }
+  }
+
+ private:
+  // Bytes to what is most likely read next.
+  static constexpr std::int64_t kNextPart = kPartColumns * static_cast<std::int64_t>(sizeof(X));
+
+  static HWY_INLINE T factor(const RowScale &row) {
+    return static_cast<T>(row.inverse_sum) * Traits::kInverseScale;
   }
 };
 
@@ -139,9 +153,11 @@ const Kernels *kernel_table() {
                                      HWY_TARGET,
                                      R::rows,
                                      R::scratch_bytes,
+                                     R::kTermsFitOutput,
                                      R::part_max,
                                      R::unit,
                                      R::part_sum,
+                                     R::part_scale,
                                      R::part_write};
   return &kTable;
 }
