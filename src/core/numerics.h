@@ -75,9 +75,8 @@ struct Pair {
 
   static SOFTMAX_HD Pair identity() { return {-Limits<T>::infinity(), -sum_unit<T>(), T(0)}; }
 
-  // sum_j exp(x_j - reference) in units, for a reference >= max. Equal ones are not subtracted:
-  // (-inf) -
-  // (-inf) would poison a row with an all -inf part.
+  // sum_j exp(x_j - reference) in units, for a reference >= max. Equal ones are not subtracted: the
+  // difference of two -inf would poison a row with an all -inf part.
   SOFTMAX_HD CompensatedSum<T> sum_against(T reference) const {
     CompensatedSum<T> sum = CompensatedSum<T>::of(two_sum(sum_unit<T>(), rest));
     sum.lo += error;
