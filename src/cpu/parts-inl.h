@@ -42,11 +42,12 @@ HWY_INLINE void add_any(LaneSums<D> &sum, hn::Vec<D> term) {
   sum.hi = total;
 }
 
-// The sum of all lanes, with compensation: halves are added until one lane is left.
+// The sum of all lanes: of float32 in float64, where the few additions lose nothing that counts; of
+// float64 with compensation, halves being added until one lane is left.
 template <class D>
 HWY_INLINE CompensatedSum<double> sum_of_lanes(D d, const LaneSums<D> &sum) {
+  CompensatedSum<double> total;
   if constexpr (hn::MaxLanes(D()) == 1) {
-    CompensatedSum<double> total;
     total.hi = hn::GetLane(sum.hi);
     total.lo = hn::GetLane(sum.lo);
     (void)d;
@@ -54,10 +55,21 @@ HWY_INLINE CompensatedSum<double> sum_of_lanes(D d, const LaneSums<D> &sum) {
   } else {
 #if HWY_TARGET != HWY_SCALAR
     const hn::Half<D> half;
-    LaneSums<hn::Half<D>> folded{hn::LowerHalf(half, sum.hi),
-                                 hn::Add(hn::LowerHalf(half, sum.lo), hn::UpperHalf(half, sum.lo))};
-    add_any(folded, hn::UpperHalf(half, sum.hi));
-    return sum_of_lanes(half, folded);
+    if constexpr (sizeof(Lane<D>) == 4) {
+      const hn::Rebind<double, hn::Half<D>> d64;
+      const auto hi = hn::Add(hn::PromoteTo(d64, hn::LowerHalf(half, sum.hi)),
+                              hn::PromoteTo(d64, hn::UpperHalf(half, sum.hi)));
+      const auto lo = hn::Add(hn::PromoteTo(d64, hn::LowerHalf(half, sum.lo)),
+                              hn::PromoteTo(d64, hn::UpperHalf(half, sum.lo)));
+      total.hi = hn::GetLane(hn::SumOfLanes(d64, hn::Add(hi, lo)));
+      return total;
+    } else {
+      LaneSums<hn::Half<D>> folded{
+          hn::LowerHalf(half, sum.hi),
+          hn::Add(hn::LowerHalf(half, sum.lo), hn::UpperHalf(half, sum.lo))};
+      add_any(folded, hn::UpperHalf(half, sum.hi));
+      return sum_of_lanes(half, folded);
+    }
 #endif
   }
 }
