@@ -26,6 +26,14 @@ class OnlyTarget {
   }
 };
 
+// Whether the library follows. Some releases of Highway list the scalar fallback beside a baseline
+// that is better, and compile nothing for it; every other target must be there.
+bool is_in_use(std::int64_t target) {
+  const bool in_use = std::string(softmax::cpu_simd_name()) == hwy::TargetName(target);
+  if ((target & (HWY_SCALAR | HWY_EMU128)) == 0) CHECK(in_use);
+  return in_use;
+}
+
 constexpr softmax_algo_t kSimdAlgorithms[] = {SOFTMAX_ALGO_VECTOR, SOFTMAX_ALGO_ONLINE};
 
 // Around every width of a vector, of two (where rows stop being narrow), of a tile and of a part.
@@ -44,7 +52,7 @@ TEST_CASE("On every SIMD target of this machine every result is within its bound
   Runner runner(device());
   for (const std::int64_t target : targets) {
     const OnlyTarget only(target);
-    REQUIRE(std::string(softmax::cpu_simd_name()) == hwy::TargetName(target));
+    if (!is_in_use(target)) continue;
     int turn = 0;
     for (const TypePair &types : kTypePairs) {
       for (const std::int64_t cols : columns()) {
@@ -105,6 +113,7 @@ TEST_CASE("On every SIMD target NaN, infinities and empty rows come out as promi
   Runner runner(device());
   for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
     const OnlyTarget only(target);
+    if (!is_in_use(target)) continue;
     for (const TypePair &types : kTypePairs) {
       for (const std::int64_t cols : {1, 2, 5, 8, 16, 31, 40, 100, 4097, 8200}) {
         const std::int64_t rows = 36;
