@@ -107,7 +107,7 @@ SOFTMAX_HD Split<T> difference(T x, T max) {
   return d;
 }
 
-// factor * exp(d.hi + d.lo), for d.hi <= 40 and |factor| from 2^-60 to 2^60 (or 0).
+// factor * exp(d.hi + d.lo), for d.hi <= 40 and |factor| from 2^-60 to 2^64 (or 0).
 //
 // exp(d) = 2^k exp(r), k = round(d / ln 2), |r| <= ln(2)/2, by Cody and Waite's reduction; the
 // error term joins r. exp(r) = 1 + r + r^2 q(r) with q of degree 4: the approximation error is

@@ -36,11 +36,14 @@ struct CompensatedSum {
     sum.lo = parts.lo;
     return sum;
   }
-  // Everything times `scale`, the product's rounding error kept.
-  SOFTMAX_HD void rescale(T scale) {
-    const T scaled = hi * scale;
-    lo = fused_multiply_add(lo, scale, fused_multiply_add(hi, scale, -scaled));
-    hi = scaled;
+  // Everything times exp(d), the product's rounding error kept. The exponential may be below the
+  // normal range where the product is not: 2^64 of it changes places.
+  SOFTMAX_HD void times_exp(Split<T> d) {
+    const T scale = exp_times(d, T(0x1p64));
+    const T large = hi * T(0x1p-64);
+    const T small = lo * T(0x1p-64);
+    hi = large * scale;
+    lo = fused_multiply_add(small, scale, fused_multiply_add(large, scale, -hi));
   }
   // The sum less a term that is one of its own: exact but for one rounding.
   SOFTMAX_HD T without(T term) const { return (hi - term) + lo; }
@@ -54,22 +57,30 @@ struct CompensatedSum {
   }
 };
 
-// The state of a row, or of any part of one. `error` is what rounding took from `rest`, so that a
-// tree of merges is as good as one sum. The identity of merge is (-inf, -1, 0): no element, sum 0.
+// What 1 is in a sum. A term may be as small as the least subnormal number, and a row of many such
+// terms still has a log-sum that is a normal number: in this unit the terms are normal too.
+template <typename T>
+SOFTMAX_HD T sum_unit() {
+  return T(0x1p64);
+}
+
+// The state of a row, or of any part of one, its sums in units. `error` is what rounding took from
+// `rest`, so that a tree of merges is as good as one sum. The identity of merge is
+// (-inf, -1 unit, 0): no element, sum 0.
 template <typename T>
 struct Pair {
   T max;
   T rest;
   T error = T(0);
 
-  static SOFTMAX_HD Pair identity() { return {-Limits<T>::infinity(), T(-1), T(0)}; }
+  static SOFTMAX_HD Pair identity() { return {-Limits<T>::infinity(), -sum_unit<T>(), T(0)}; }
 
-  // sum_j exp(x_j - reference), for a reference >= max. Equal ones are not subtracted: (-inf) -
-  // (-inf) would poison a row with an all -inf part.
+  // sum_j exp(x_j - reference) in units, for a reference >= max. Equal ones are not subtracted: the
+  // difference of two -inf would poison a row with an all -inf part.
   SOFTMAX_HD CompensatedSum<T> sum_against(T reference) const {
-    CompensatedSum<T> sum = CompensatedSum<T>::of(two_sum(T(1), rest));
+    CompensatedSum<T> sum = CompensatedSum<T>::of(two_sum(sum_unit<T>(), rest));
     sum.lo += error;
-    if (max != reference) sum.rescale(exp_of(raw_difference(max, reference)));
+    if (max != reference) sum.times_exp(raw_difference(max, reference));
     return sum;
   }
 };
@@ -93,10 +104,10 @@ SOFTMAX_HD T finite_reference(T max) {
   return max < Limits<T>::lowest() ? Limits<T>::lowest() : max;
 }
 
-// The sum of exp(x - reference) over many x, a group at a time, where the elements that equal the
-// reference are counted apart from the others. The reference's own 1 can then be taken out exactly,
-// however small the rest is and however many terms it has: a compensated sum that holds the 1 keeps
-// the rest in its low part, which is itself rounded at every addition.
+// The sum in units of exp(x - reference) over many x, a group at a time, where the elements that
+// equal the reference are counted apart from the others. The reference's own 1 can then be taken
+// out exactly, however small the rest is and however many terms it has: a compensated sum that
+// holds the 1 keeps the rest in its low part, which is itself rounded at every addition.
 template <typename T>
 struct TermSum {
   CompensatedSum<T> ones;
@@ -107,12 +118,12 @@ struct TermSum {
   template <typename Exp, int kCount>
   SOFTMAX_HD void add(const T (&x)[kCount], const Exp &exp, bool is_log, bool apart = false) {
     T term[kCount];
-    exp.times(x, T(1), term);
+    exp.times(x, sum_unit<T>(), term);
     T count = T(0);
     if (is_log) {
       SOFTMAX_UNROLL
       for (int i = 0; i < kCount; ++i) {
-        // Its term is 1, or NaN where both are infinite.
+        // Its term is the unit, or NaN where both are infinite.
         const bool is_one = x[i] == exp.reference();
         count += is_one ? term[i] : T(0);
         term[i] = is_one ? T(0) : term[i];
@@ -143,9 +154,9 @@ struct TermSum {
     return sum;
   }
 
-  SOFTMAX_HD void rescale(T scale) {
+  SOFTMAX_HD void times_exp(Split<T> d) {
     others = combined();
-    others.rescale(scale);
+    others.times_exp(d);
     ones = CompensatedSum<T>();
   }
 };
@@ -170,7 +181,7 @@ struct OnlineSum {
     max = largest > max ? largest : max;
     if (largest > exp.reference() + T(kSlack)) {
       // An empty sum stays 0, also against +inf.
-      sum.rescale(exp_of(raw_difference(exp.reference(), largest)));
+      sum.times_exp(raw_difference(exp.reference(), largest));
       exp = Exp(largest);
     }
     sum.add(x, exp, is_log, largest > exp.reference());
@@ -182,12 +193,12 @@ struct OnlineSum {
 
   SOFTMAX_HD Pair<T> pair() const {
     const CompensatedSum<T> total = sum.combined();
-    if (max < Limits<T>::lowest()) return {max, total.hi - T(1), T(0)};  // sum 0, or NaN
-    const T own = exp.times(max, T(1));
+    if (max < Limits<T>::lowest()) return {max, total.hi - sum_unit<T>(), T(0)};  // sum 0, or NaN
+    const T own = exp.times(max, sum_unit<T>());
     CompensatedSum<T> rest = total;
     rest.add(-own);
     rest = CompensatedSum<T>::of(two_sum(rest.hi, rest.lo));
-    if (exp.reference() != max) rest.rescale(exp_of(raw_difference(exp.reference(), max)));
+    if (exp.reference() != max) rest.times_exp(raw_difference(exp.reference(), max));
     return {max, rest.hi, rest.lo};
   }
 };
@@ -201,8 +212,8 @@ struct RowFactors {
   T log_sum;      // log s
 };
 
-// A row without an element above -inf has sum 0: NaN, or with empty_is_zero 0 (log: -inf), which
-// the maximum 0 brings about by itself. A NaN in the row has made the sum NaN.
+// `sum` is in units. A row without an element above -inf has sum 0: NaN, or with empty_is_zero 0
+// (log: -inf), which the maximum 0 brings about by itself. A NaN in the row has made the sum NaN.
 template <typename T>
 SOFTMAX_HD RowFactors<T> finish(T max, CompensatedSum<T> sum, bool empty_is_zero) {
   if (max < Limits<T>::lowest() && sum.hi == T(0)) {
@@ -210,10 +221,13 @@ SOFTMAX_HD RowFactors<T> finish(T max, CompensatedSum<T> sum, bool empty_is_zero
     return empty_is_zero ? RowFactors<T>{T(0), T(1), T(0), T(0)}
                          : RowFactors<T>{T(0), nan, T(0), nan};
   }
-  const T inverse = T(1) / sum.hi;
-  const T residual = fused_multiply_add(-inverse, sum.hi, T(1));
-  return {finite_reference(max), inverse, fused_multiply_add(-inverse, sum.lo, residual),
-          log_1_plus(sum.without(T(1)))};
+  constexpr T kFromUnit = T(0x1p-64);
+  const T hi = sum.hi * kFromUnit;
+  const T inverse = T(1) / hi;
+  const T residual = fused_multiply_add(-inverse, hi, T(1));
+  return {finite_reference(max), inverse,
+          fused_multiply_add(-inverse, sum.lo * kFromUnit, residual),
+          log_1_plus(sum.without(sum_unit<T>()) * kFromUnit)};
 }
 
 template <typename T>

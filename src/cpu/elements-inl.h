@@ -39,25 +39,18 @@ HWY_INLINE hn::Vec<D> widen_bf16(D d, hn::Vec<hn::Rebind<std::uint16_t, D>> bits
   return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(du, bits)));
 }
 
+// Nearest even, with integer arithmetic: Highway's own conversion truncates. The carry of a NaN's
+// payload must not make a number of it.
 template <class D>
-HWY_INLINE hn::Vec<hn::Rebind<std::uint16_t, D>> narrow_u32(D,
-                                                            hn::Vec<hn::RebindToUnsigned<D>> bits) {
-  // Below 2^16, so that a saturating conversion from signed keeps every bit.
-  const hn::RebindToSigned<D> di;
-  return hn::DemoteTo(hn::Rebind<std::uint16_t, D>(), hn::BitCast(di, bits));
-}
-
-// Nearest even; Highway's own conversion truncates.
-template <class D>
-HWY_INLINE hn::Vec<hn::Rebind<std::uint16_t, D>> narrow_bf16(D d, hn::Vec<D> v) {
+HWY_INLINE hn::Vec<hn::Rebind<std::uint16_t, D>> narrow_bf16(D, hn::Vec<D> v) {
   const hn::RebindToUnsigned<D> du;
   const auto bits = hn::BitCast(du, v);
   const auto upper = hn::ShiftRight<16>(bits);
   const auto odd = hn::And(upper, hn::Set(du, 1u));
   const auto rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7fffu))));
   const auto quiet = hn::Or(upper, hn::Set(du, 0x0040u));
-  const auto is_nan = hn::RebindMask(du, hn::Ne(v, v));
-  return narrow_u32(d, hn::IfThenElse(is_nan, quiet, rounded));
+  const auto is_nan = hn::RebindMask(du, hn::IsNaN(v));
+  return hn::TruncateTo(hn::Rebind<std::uint16_t, D>(), hn::IfThenElse(is_nan, quiet, rounded));
 }
 
 template <class D>
@@ -108,7 +101,7 @@ HWY_INLINE hn::Vec<hn::Rebind<std::uint16_t, D>> narrow_f16(D d, hn::Vec<D> v) {
   auto value = hn::IfThenElse(is_normal, normal, subnormal);
   value = hn::IfThenElse(is_infinite, hn::Set(du, 0x7c00u), value);
   value = hn::IfThenElse(is_nan, hn::Set(du, 0x7e00u), value);
-  return narrow_u32(d, hn::Or(sign, value));
+  return hn::TruncateTo(hn::Rebind<std::uint16_t, D>(), hn::Or(sign, value));
 #endif
 }
 

@@ -12,8 +12,6 @@
 #define SOFTMAX_CPU_EXP_INL_H
 #endif
 
-#include <cmath>
-
 #include "cpu/elements-inl.h"
 #include "hwy/highway.h"
 
@@ -52,6 +50,21 @@ struct ExpTraits<double> {
   static constexpr double kLn2Hi = 0x1.62e42fee00000p-1;  // 33 significant bits
   static constexpr double kLn2Lo = 0x1.a39ef35793c76p-33;
 };
+
+// exp(r) on |r| <= 0.3469: minimax in relative error, 2^-64.
+constexpr double kExpF64[] = {1.0,
+                              1.0,
+                              0.5,
+                              0x1.555555555555bp-3,
+                              0x1.5555555555501p-5,
+                              0x1.111111110ebcep-7,
+                              0x1.6c16c16c30accp-10,
+                              0x1.a01a01b3b6dcdp-13,
+                              0x1.a01a013559f16p-16,
+                              0x1.71ddef907c0d8p-19,
+                              0x1.27e5b5af53b6ap-22,
+                              0x1.af6ce7e503355p-26,
+                              0x1.1e3c804c3335cp-29};
 
 // limit where v is below it, else v; a NaN in v stays.
 template <class V>
@@ -119,24 +132,11 @@ class DifferenceExp {
 
  private:
   // Minimax in relative error on |r| <= 0.3469: 2^-28 of degree 6, 2^-23.2 of degree 5 for results
-  // of 16 bits, 2^-64 of degree 12 for float64.
+  // of 16 bits.
   static HWY_INLINE V exp_reduced(V r) {
     const D d;
     if constexpr (sizeof(T) == 8) {
-      constexpr T kExp[] = {1.0,
-                            1.0,
-                            0.5,
-                            0x1.555555555555bp-3,
-                            0x1.5555555555501p-5,
-                            0x1.111111110ebcep-7,
-                            0x1.6c16c16c30accp-10,
-                            0x1.a01a01b3b6dcdp-13,
-                            0x1.a01a013559f16p-16,
-                            0x1.71ddef907c0d8p-19,
-                            0x1.27e5b5af53b6ap-22,
-                            0x1.af6ce7e503355p-26,
-                            0x1.1e3c804c3335cp-29};
-      return polynomial(d, r, kExp);
+      return polynomial(d, r, kExpF64);
     } else if constexpr (kPrecise) {
       constexpr T kExp[] = {1.0f,           1.0f,           0.5f,           0x1.5554dcp-3f,
                             0x1.555518p-5f, 0x1.120be2p-7f, 0x1.6d117cp-10f};
@@ -176,8 +176,14 @@ class Log2Exp {
   static HWY_INLINE bool accepts(T max) { return kExists && max > -kLimit && max < kLimit; }
 
   // exp(x - max) is a term divided by this and by kScale.
-  static double unit(T max) {
-    return accepts(max) ? std::exp2(max * 0x1.71547652b82fep+0 - hn::GetLane(nearest(max))) : 1.0;
+  static HWY_INLINE double unit(T max) {
+    if (!accepts(max)) return 1.0;
+    const double power = double{max} * 0x1.71547652b82fep+0 - double{hn::GetLane(nearest(max))};
+    const double r = power * 0x1.62e42fefa39efp-1;
+    constexpr std::size_t kCount = sizeof kExpF64 / sizeof kExpF64[0];
+    double p = kExpF64[kCount - 1];
+    for (std::size_t i = kCount - 1; i > 0; --i) p = p * r + kExpF64[i - 1];
+    return p;
   }
 
   explicit HWY_INLINE Log2Exp(V max)

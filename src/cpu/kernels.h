@@ -22,9 +22,9 @@ constexpr std::int64_t kPartColumns = 4096;
 // part's maximum or a larger one. The unit is between 0.7 and 1.5; it cancels where terms are
 // divided by sums of terms against the same max.
 //
-// For log-softmax the unit is 1, and the elements that equal max are counted in `maxima` and are
-// not in `others`: a tiny rest beside the maximum's own 1 keeps all of its digits. For softmax,
-// which needs the whole sum alone, maxima is 0.
+// For log-softmax the elements that equal max are counted in `maxima` and are not in `others`: a
+// tiny rest beside the maximum's own 1 keeps all of its digits. For softmax, which needs the whole
+// sum alone, maxima is 0.
 struct PartSum {
   double maxima = 0;
   CompensatedSum<double> others;
@@ -59,10 +59,15 @@ struct Kernels {
   std::size_t (*scratch_bytes)(std::int64_t cols, bool is_log);
 
   // Parts. The maximum is -inf for a part without an element above it; where the part holds a NaN,
-  // any value may come out, and part_sum brings the NaN to light.
+  // any value may come out, and part_sum brings the NaN to light. part_sum leaves the terms of
+  // softmax in `terms`, unless that is null; part_scale makes outputs of them in place, and
+  // part_write computes them again.
+  bool terms_fit_output;  // an output is as wide as a term
   double (*part_max)(const void *x, std::int64_t cols);
-  double (*unit)(double max);  // for softmax
-  PartSum (*part_sum)(const void *x, std::int64_t cols, double max, bool is_log);
+  double (*unit)(double max);
+  double (*log_sum)(const CompensatedSum<double> &rest);  // log(1 + rest)
+  PartSum (*part_sum)(const void *x, std::int64_t cols, double max, bool is_log, void *terms);
+  void (*part_scale)(void *terms, std::int64_t cols, const RowScale &row);
   void (*part_write)(const void *x, void *y, std::int64_t cols, const RowScale &row, bool is_log);
 };
 

@@ -7,9 +7,8 @@
 #define SOFTMAX_CPU_NARROW_INL_H
 #endif
 
-#include <cmath>
-
 #include "cpu/kernels.h"
+#include "cpu/log-inl.h"
 #include "cpu/parts-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -63,15 +62,16 @@ struct Narrow {
     if (task.is_log) {
       LaneSums<D> others{hn::Zero(d), hn::Zero(d)};
       V maxima = hn::Zero(d);
+      const typename P::General exp(reference);
       for (std::int64_t j = 0; j < cols; ++j) {
-        P::add_other(d, load(columns, j), reference, others, maxima);
+        add_any(others, P::other_term(exp, load(columns, j), reference, maxima));
       }
-      V log_hi, log_lo;
-      log_of_sums(maxima, others, log_hi, log_lo);
-      log_hi = for_edge_rows(task, max, is_finite, log_hi, others.hi);
+      V hi, lo;
+      log_shifts(reference, maxima, others, hi, lo);
+      hi = for_edge_rows(task, max, is_finite, hi, others.hi);
+      lo = hn::IfThenElseZero(is_finite, lo);  // the logarithm of 0 is in it
       for (std::int64_t j = 0; j < cols; ++j) {
-        Elements<Y>::store(P::log_value(d, load(columns, j), reference, log_hi, log_lo), d,
-                           outputs + j * step);
+        Elements<Y>::store(P::log_value(load(columns, j), hi, lo), d, outputs + j * step);
       }
     } else {
       LaneSums<D> sums = P::empty_sums();
@@ -151,26 +151,40 @@ struct Narrow {
 #endif
   }
 
-  static HWY_INLINE void log_of_sums(V maxima, const LaneSums<D> &others, V &log_hi, V &log_lo) {
+  // max + log s in two parts, a row a lane.
+  static HWY_INLINE void log_shifts(V max, V maxima, const LaneSums<D> &others, V &shift_hi,
+                                    V &shift_lo) {
     const D d;
+    HWY_ALIGN T tops[kMaxLanes];
     HWY_ALIGN T ones[kMaxLanes];
     HWY_ALIGN T hi[kMaxLanes];
     HWY_ALIGN T lo[kMaxLanes];
+    hn::Store(max, d, tops);
     hn::Store(maxima, d, ones);
     hn::Store(others.hi, d, hi);
     hn::Store(others.lo, d, lo);
+    double log_sums[log_batch(kMaxLanes)] = {};
     for (std::int64_t i = 0; i < P::lanes(); ++i) {
       RowSum row;
       row.maxima = ones[i];
       row.others.hi = hi[i];
       row.others.lo = lo[i];
       row.others = P::unscaled(row.others);
-      const double log_sum = log_scale(0.0, row.rest()).log_sum;
-      hi[i] = static_cast<T>(log_sum);
-      lo[i] = static_cast<T>(log_sum - hi[i]);
+      const CompensatedSum<double> rest = row.rest(1.0);
+      if constexpr (sizeof(T) == 8) {
+        log_sums[i] = log_sum_of<T>(rest);
+      } else {
+        log_sums[i] = rest.hi + rest.lo;
+      }
     }
-    log_hi = hn::Load(d, hi);
-    log_lo = hn::Load(d, lo);
+    if constexpr (sizeof(T) == 4) log_1_plus_all(log_sums, log_batch(P::lanes()));
+    for (std::int64_t i = 0; i < P::lanes(); ++i) {
+      const typename P::LogShift shift(tops[i], log_sums[i]);
+      hi[i] = shift.hi;
+      lo[i] = shift.lo;
+    }
+    shift_hi = hn::Load(d, hi);
+    shift_lo = hn::Load(d, lo);
   }
 };
 

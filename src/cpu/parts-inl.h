@@ -42,11 +42,12 @@ HWY_INLINE void add_any(LaneSums<D> &sum, hn::Vec<D> term) {
   sum.hi = total;
 }
 
-// The sum of all lanes, with compensation: halves are added until one lane is left.
+// The sum of all lanes: of float32 in float64, where the few additions lose nothing that counts; of
+// float64 with compensation, halves being added until one lane is left.
 template <class D>
 HWY_INLINE CompensatedSum<double> sum_of_lanes(D d, const LaneSums<D> &sum) {
+  CompensatedSum<double> total;
   if constexpr (hn::MaxLanes(D()) == 1) {
-    CompensatedSum<double> total;
     total.hi = hn::GetLane(sum.hi);
     total.lo = hn::GetLane(sum.lo);
     (void)d;
@@ -54,10 +55,21 @@ HWY_INLINE CompensatedSum<double> sum_of_lanes(D d, const LaneSums<D> &sum) {
   } else {
 #if HWY_TARGET != HWY_SCALAR
     const hn::Half<D> half;
-    LaneSums<hn::Half<D>> folded{hn::LowerHalf(half, sum.hi),
-                                 hn::Add(hn::LowerHalf(half, sum.lo), hn::UpperHalf(half, sum.lo))};
-    add_any(folded, hn::UpperHalf(half, sum.hi));
-    return sum_of_lanes(half, folded);
+    if constexpr (sizeof(Lane<D>) == 4) {
+      const hn::Rebind<double, hn::Half<D>> d64;
+      const auto hi = hn::Add(hn::PromoteTo(d64, hn::LowerHalf(half, sum.hi)),
+                              hn::PromoteTo(d64, hn::UpperHalf(half, sum.hi)));
+      const auto lo = hn::Add(hn::PromoteTo(d64, hn::LowerHalf(half, sum.lo)),
+                              hn::PromoteTo(d64, hn::UpperHalf(half, sum.lo)));
+      total.hi = hn::GetLane(hn::SumOfLanes(d64, hn::Add(hi, lo)));
+      return total;
+    } else {
+      LaneSums<hn::Half<D>> folded{
+          hn::LowerHalf(half, sum.hi),
+          hn::Add(hn::LowerHalf(half, sum.lo), hn::UpperHalf(half, sum.lo))};
+      add_any(folded, hn::UpperHalf(half, sum.hi));
+      return sum_of_lanes(half, folded);
+    }
 #endif
   }
 }
@@ -108,21 +120,10 @@ struct Part {
 
   // The sum for log-softmax, with the elements that equal max kept apart.
   static HWY_INLINE PartSum sum_log(const X *x, std::int64_t cols, T max, std::int64_t ahead) {
-    const D d;
-    const std::int64_t step = lanes();
-    const V max_v = hn::Set(d, max);
-    LaneSums<D> sums{hn::Zero(d), hn::Zero(d)};
-    V maxima = hn::Zero(d);
-    std::int64_t j = 0;
-    for (; j + step <= cols; j += step) {
-      prefetch(x + j, ahead);
-      add_other(d, Elements<X>::load(d, x + j), max_v, sums, maxima);
+    if constexpr (Fast::kExists) {
+      if (Fast::accepts(max)) return sum_log_of(Fast(hn::Set(D(), max)), x, cols, max, ahead);
     }
-    if (j < cols) add_other(d, load_tail(x + j, cols - j), max_v, sums, maxima);
-    PartSum part;
-    part.maxima = hn::GetLane(hn::SumOfLanes(d, maxima));  // small integers: exact
-    part.others = unscaled(sum_of_lanes(d, sums));
-    return part;
+    return sum_log_of(General(hn::Set(D(), max)), x, cols, max, ahead);
   }
 
   // y = terms * factor; factor = kInverseScale / (sum in terms).
@@ -151,18 +152,14 @@ struct Part {
   static HWY_INLINE void write_log(const X *x, Y *y, std::int64_t cols, T max, double log_sum) {
     const D d;
     const std::int64_t step = lanes();
-    const V max_v = hn::Set(d, max);
-    const T log_hi = static_cast<T>(log_sum);
-    const V log_hi_v = hn::Set(d, log_hi);
-    const V log_lo_v = hn::Set(d, static_cast<T>(log_sum - log_hi));
+    const LogShift shift(max, log_sum);
+    const V hi = hn::Set(d, shift.hi);
+    const V lo = hn::Set(d, shift.lo);
     std::int64_t j = 0;
     for (; j + step <= cols; j += step) {
-      put(log_value(d, Elements<X>::load(d, x + j), max_v, log_hi_v, log_lo_v), y + j);
+      put(log_value(Elements<X>::load(d, x + j), hi, lo), y + j);
     }
-    if (j < cols) {
-      put_first(log_value(d, load_tail(x + j, cols - j), max_v, log_hi_v, log_lo_v), y + j,
-                cols - j);
-    }
+    if (j < cols) put_first(log_value(load_tail(x + j, cols - j), hi, lo), y + j, cols - j);
   }
 
   static HWY_INLINE void fill(Y *y, std::int64_t cols, T value) {
@@ -221,6 +218,7 @@ struct Part {
     const V factor_v = hn::Set(d, factor);
     std::int64_t j = 0;
     for (; j + step <= cols; j += step) {
+      prefetch(x + j, kPartColumns * static_cast<std::int64_t>(sizeof(X)));
       put(hn::Mul(exp.term(Elements<X>::load(d, x + j)), factor_v), y + j);
     }
     if (j < cols) {
@@ -235,24 +233,56 @@ struct Part {
                           hn::Set(d, -Limits<T>::infinity()));
   }
 
-  static HWY_INLINE void add_other(D d, V x, V max, LaneSums<D> &sums, V &maxima) {
-    const auto is_max = hn::Eq(x, max);
-    maxima = hn::Add(maxima, hn::IfThenElseZero(is_max, hn::Set(d, T(1))));
-    add_any(sums, hn::IfThenZeroElse(is_max, General(max).term(x)));
+  template <class Exp>
+  static HWY_INLINE PartSum sum_log_of(const Exp &exp, const X *x, std::int64_t cols, T max,
+                                       std::int64_t ahead) {
+    const D d;
+    const std::int64_t step = lanes();
+    const V max_v = hn::Set(d, max);
+    LaneSums<D> sums{hn::Zero(d), hn::Zero(d)};
+    V maxima = hn::Zero(d);
+    std::int64_t j = 0;
+    // Terms are added in pairs before they are added with compensation: all are positive, so that
+    // it costs half an ulp of the pair.
+    for (; j + 2 * step <= cols; j += 2 * step) {
+      prefetch(x + j, ahead);
+      prefetch(x + j + step, ahead);
+      const V a = other_term(exp, Elements<X>::load(d, x + j), max_v, maxima);
+      const V b = other_term(exp, Elements<X>::load(d, x + j + step), max_v, maxima);
+      add_any(sums, hn::Add(a, b));
+    }
+    if (j + step <= cols) {
+      add_any(sums, other_term(exp, Elements<X>::load(d, x + j), max_v, maxima));
+      j += step;
+    }
+    if (j < cols) add_any(sums, other_term(exp, load_tail(x + j, cols - j), max_v, maxima));
+    PartSum part;
+    part.maxima = hn::GetLane(hn::SumOfLanes(d, maxima));  // small integers: exact
+    part.others = unscaled(sum_of_lanes(d, sums));
+    return part;
   }
 
-  // (x - max) - log s; -inf where the difference is below the type's range.
-  static HWY_INLINE V log_value(D d, V x, V max, V log_hi, V log_lo) {
-    const V difference = hn::Sub(x, max);
-    if constexpr (kPrecise) {
-      const auto in_range = hn::Ge(difference, hn::Set(d, Limits<T>::lowest()));
-      const V error = hn::IfThenElseZero(in_range, difference_error(x, max, difference));
-      return hn::Add(hn::Sub(difference, log_hi), hn::Sub(error, log_lo));
-    } else {
-      (void)log_lo;
-      return hn::Sub(difference, log_hi);
-    }
+  // The term, or 0 and one more of the maxima.
+  template <class Exp>
+  static HWY_INLINE V other_term(const Exp &exp, V x, V max, V &maxima) {
+    const auto is_max = hn::Eq(x, max);
+    maxima = hn::Add(maxima, hn::IfThenElseZero(is_max, hn::Set(D(), T(1))));
+    return hn::IfThenZeroElse(is_max, exp.term(x));
   }
+
+  // What log-softmax takes from each element, max + log s, in two parts: where s is barely above 1,
+  // hi is max and lo is what makes the maximum's own output.
+  struct LogShift {
+    T hi;
+    T lo;
+    LogShift(double max, double log_sum) {
+      const Split<double> sum = two_sum(max, log_sum);
+      hi = static_cast<T>(sum.hi);
+      lo = static_cast<T>((sum.hi - hi) + sum.lo);
+    }
+  };
+  // Both subtractions round once; where the result is small beside hi, the first is exact.
+  static HWY_INLINE V log_value(V x, V hi, V lo) { return hn::Sub(hn::Sub(x, hi), lo); }
 
   static HWY_INLINE CompensatedSum<double> unscaled(const CompensatedSum<double> &sum) {
     constexpr double kInverse = static_cast<double>(Traits::kInverseScale);

@@ -14,12 +14,22 @@ struct RowSum {
     maxima += part.maxima;  // integers: exact
     others.add(part.others);
   }
-  // For log-softmax, less one maximum's own 1. Where that leaves 0, nothing is lost of the others.
-  CompensatedSum<double> rest() const {
+  // For log-softmax: the sum of exp(x_j - max), less one maximum's own 1. Where that leaves 0,
+  // nothing is lost of the others.
+  CompensatedSum<double> rest(double unit) const {
     CompensatedSum<double> total;
     total.hi = maxima - 1.0;
-    total.add(others);
+    total.add(per_unit(others, unit));
     return total;
+  }
+
+  // Terms to what they stand for.
+  static CompensatedSum<double> per_unit(CompensatedSum<double> sum, double unit) {
+    if (unit == 1.0) return sum;
+    const double inverse = 1.0 / unit;
+    sum.hi *= inverse;
+    sum.lo *= inverse;
+    return sum;
   }
 };
 
@@ -74,10 +84,10 @@ inline RowScale softmax_scale(double max, const CompensatedSum<double> &sum) {
   row.inverse_sum = 1.0 / (sum.hi + sum.lo);
   return row;
 }
-inline RowScale log_scale(double max, const CompensatedSum<double> &rest) {
+inline RowScale log_scale(double max, double log_sum) {
   RowScale row;
   row.max = max;
-  row.log_sum = log_1_plus(rest.hi) + rest.lo / (1.0 + rest.hi);
+  row.log_sum = log_sum;
   return row;
 }
 

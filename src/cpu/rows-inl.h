@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "cpu/kernels.h"
+#include "cpu/log-inl.h"
 #include "cpu/narrow-inl.h"
 #include "cpu/parts-inl.h"
 #include "cpu/row_state.h"
@@ -50,8 +51,9 @@ struct Rows {
     return false;
   }
 
+  // For log-softmax what is left to do is log_scales'.
   static HWY_INLINE RowScale sum_row(const RowsTask &task, const X *x, T max, T *terms,
-                                     std::int64_t ahead) {
+                                     std::int64_t ahead, CompensatedSum<double> *rest) {
     if (!is_finite(max)) {
       const bool is_empty = max < Limits<T>::lowest() && !holds_nan(x, task.cols);
       return constant_row(is_empty, task.is_log, task.empty_is_zero);
@@ -62,7 +64,21 @@ struct Rows {
       row.add(task.is_log ? P::sum_log(x + j, count, max, ahead)
                           : P::template sum<true>(x + j, count, max, terms + j, ahead));
     }
-    return task.is_log ? log_scale(max, row.rest()) : softmax_scale(max, row.others);
+    if (!task.is_log) return softmax_scale(max, row.others);
+    *rest = row.rest(P::Fast::unit(max));
+    return log_scale(max, 0.0);
+  }
+
+  static HWY_INLINE void log_scales(const CompensatedSum<double> *rests, std::int64_t count,
+                                    RowScale *scales) {
+    if constexpr (sizeof(T) == 8) {
+      for (std::int64_t i = 0; i < count; ++i) scales[i].log_sum = log_sum_of<T>(rests[i]);
+    } else {
+      double values[log_batch(kTileRows)] = {};
+      for (std::int64_t i = 0; i < count; ++i) values[i] = rests[i].hi + rests[i].lo;
+      log_1_plus_all(values, log_batch(count));
+      for (std::int64_t i = 0; i < count; ++i) scales[i].log_sum = values[i];
+    }
   }
 
   static HWY_INLINE void write_row(const X *x, const T *terms, Y *y, std::int64_t cols,
@@ -72,7 +88,7 @@ struct Rows {
     } else if (is_log) {
       P::write_log(x, y, cols, static_cast<T>(row.max), row.log_sum);
     } else {
-      P::scale(terms, y, cols, static_cast<T>(row.inverse_sum) * Traits::kInverseScale);
+      P::scale(terms, y, cols, factor(row));
     }
   }
 
@@ -84,6 +100,7 @@ struct Rows {
     const std::int64_t rows_in_tile = tile_rows(cols);
     T maxima[kTileRows];
     RowScale scales[kTileRows];
+    CompensatedSum<double> rests[kTileRows];
     for (std::int64_t first = 0; first < task.rows; first += rows_in_tile) {
       const std::int64_t left = task.rows - first;
       const std::int64_t count = left < rows_in_tile ? left : rows_in_tile;
@@ -95,8 +112,9 @@ struct Rows {
       if constexpr (kTermsFitOutput) terms = tile_y;
       for (std::int64_t i = 0; i < count; ++i) maxima[i] = P::max(tile_x + i * cols, cols);
       for (std::int64_t i = 0; i < count; ++i) {
-        scales[i] = sum_row(task, tile_x + i * cols, maxima[i], terms + i * cols, ahead);
+        scales[i] = sum_row(task, tile_x + i * cols, maxima[i], terms + i * cols, ahead, &rests[i]);
       }
+      if (task.is_log) log_scales(rests, count, scales);
       for (std::int64_t i = 0; i < count; ++i) {
         write_row(tile_x + i * cols, terms + i * cols, tile_y + i * cols, cols, scales[i],
                   task.is_log);
@@ -110,11 +128,17 @@ struct Rows {
     return P::max(static_cast<const X *>(x), cols);
   }
   static double unit(double max) { return P::Fast::unit(static_cast<T>(max)); }
-  static PartSum part_sum(const void *x, std::int64_t cols, double max, bool is_log) {
+  static PartSum part_sum(const void *x, std::int64_t cols, double max, bool is_log, void *terms) {
     const X *from = static_cast<const X *>(x);
     const T max_t = static_cast<T>(max);
-    return is_log ? P::sum_log(from, cols, max_t, 0)
-                  : P::template sum<false>(from, cols, max_t, nullptr, 0);
+    if (is_log) return P::sum_log(from, cols, max_t, kNextPart);
+    if (terms == nullptr) return P::template sum<false>(from, cols, max_t, nullptr, kNextPart);
+    return P::template sum<true>(from, cols, max_t, static_cast<T *>(terms), kNextPart);
+  }
+  static void part_scale(void *terms, std::int64_t cols, const RowScale &row) {
+    if constexpr (kTermsFitOutput) {
+      write_row(nullptr, static_cast<T *>(terms), static_cast<T *>(terms), cols, row, false);
+    }
   }
   static void part_write(const void *x, void *y, std::int64_t cols, const RowScale &row,
                          bool is_log) {
@@ -126,24 +150,42 @@ struct Rows {
     } else if (is_log) {
       P::write_log(from, to, cols, max, row.log_sum);
     } else {
-      P::write(from, to, cols, max, static_cast<T>(row.inverse_sum) * Traits::kInverseScale);
+      P::write(from, to, cols, max, factor(row));
     }
+  }
+
+ private:
+  // Bytes to what is most likely read next.
+  static constexpr std::int64_t kNextPart = kPartColumns * static_cast<std::int64_t>(sizeof(X));
+
+  static HWY_INLINE T factor(const RowScale &row) {
+    return static_cast<T>(row.inverse_sum) * Traits::kInverseScale;
   }
 };
 
 template <typename X, typename Y>
-const Kernels *kernel_table() {
+constexpr Kernels make_kernels() {
   using R = Rows<X, Y>;
-  static constexpr Kernels kTable = {static_cast<int>(sizeof(X)),
-                                     static_cast<int>(sizeof(Y)),
-                                     HWY_TARGET,
-                                     R::rows,
-                                     R::scratch_bytes,
-                                     R::part_max,
-                                     R::unit,
-                                     R::part_sum,
-                                     R::part_write};
-  return &kTable;
+  Kernels kernels{};
+  kernels.x_size = static_cast<int>(sizeof(X));
+  kernels.y_size = static_cast<int>(sizeof(Y));
+  kernels.target = HWY_TARGET;
+  kernels.rows = R::rows;
+  kernels.scratch_bytes = R::scratch_bytes;
+  kernels.terms_fit_output = R::kTermsFitOutput;
+  kernels.part_max = R::part_max;
+  kernels.unit = R::unit;
+  kernels.log_sum = log_sum_of<typename R::T>;
+  kernels.part_sum = R::part_sum;
+  kernels.part_scale = R::part_scale;
+  kernels.part_write = R::part_write;
+  return kernels;
+}
+
+template <typename X, typename Y>
+const Kernels *kernel_table() {
+  static constexpr Kernels kKernels = make_kernels<X, Y>();
+  return &kKernels;
 }
 
 }  // namespace HWY_NAMESPACE

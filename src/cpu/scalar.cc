@@ -32,11 +32,12 @@ template <typename X, typename Y>
 void naive_row(const X *x, Y *y, std::int64_t cols, bool is_log, bool empty_is_zero) {
   using T = typename Element<X>::Acc;
   const std::int64_t at = column_of_max(x, cols);
-  Pair<T> pair{Element<X>::load(x[at]), T(-1)};
+  Pair<T> pair{Element<X>::load(x[at]), -sum_unit<T>()};
   if (pair.max >= Limits<T>::lowest()) {
     CompensatedSum<T> rest;
     for (std::int64_t j = 0; j < cols; ++j) {
-      if (j != at) rest.add(exp_of(raw_difference<T>(Element<X>::load(x[j]), pair.max)));
+      if (j == at) continue;
+      rest.add(exp_times(raw_difference<T>(Element<X>::load(x[j]), pair.max), sum_unit<T>()));
     }
     pair.rest = (rest.hi + rest.lo) + (pair.max - pair.max);  // +inf makes the whole row NaN
   } else if (pair.max != pair.max) {

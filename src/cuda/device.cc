@@ -1,4 +1,6 @@
 // CUDA devices: finding them, reading their capabilities, and whether this build can run on them.
+#include <dlfcn.h>
+
 #include <cstdio>
 
 #include "cuda/backend.h"
@@ -8,21 +10,37 @@
 namespace softmax {
 namespace {
 
-Status no_device(cudaError_t error) {
-  int driver_version = 0;
-  cudaDriverGetVersion(&driver_version);
-  if (driver_version == 0) {
-    return fail_cuda(SOFTMAX_STATUS_NOT_SUPPORTED_DRIVER, error,
-                     "no NVIDIA driver is installed (libcuda.so.1 was not found)");
+// What CUDA version the installed driver is for, 0 where none is installed. cudaDriverGetVersion
+// says 0 for a driver that is too old for this runtime, so the driver is asked itself.
+int installed_driver_version() {
+  void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+  if (library == nullptr) return 0;
+  int version = 0;
+  if (void *address = dlsym(library, "cuDriverGetVersion")) {
+    reinterpret_cast<int (*)(int *)>(address)(&version);
   }
-  if (error == cudaErrorInsufficientDriver || driver_version < CUDART_VERSION / 1000 * 1000) {
-    return fail_cuda(SOFTMAX_STATUS_NOT_SUPPORTED_DRIVER, error,
-                     "the NVIDIA driver supports CUDA %d.%d, this libsoftmax needs %d.%d",
-                     driver_version / 1000, driver_version % 1000 / 10, CUDART_VERSION / 1000,
-                     CUDART_VERSION % 1000 / 10);
+  dlclose(library);
+  return version;
+}
+
+Status no_device(int ordinal, cudaError_t error) {
+  if (error != cudaErrorInsufficientDriver) {
+    return fail_cuda(SOFTMAX_STATUS_WRONG_DEVICE, error,
+                     "CUDA device %d: the NVIDIA driver shows no GPU (%s)", ordinal,
+                     cudaGetErrorString(error));
   }
-  return fail_cuda(SOFTMAX_STATUS_WRONG_DEVICE, error, "the NVIDIA driver shows no GPU: %s",
-                   cudaGetErrorString(error));
+  const int version = installed_driver_version();
+  if (version == 0) {
+    return fail_cuda(SOFTMAX_STATUS_NOT_SUPPORTED_DRIVER, error,
+                     "CUDA device %d: no NVIDIA driver is installed (libcuda.so.1 was not found)",
+                     ordinal);
+  }
+  return fail_cuda(
+      SOFTMAX_STATUS_NOT_SUPPORTED_DRIVER, error,
+      "CUDA device %d: the NVIDIA driver is for CUDA %d.%d, and this libsoftmax needs one "
+      "for %d.%d",
+      ordinal, version / 1000, version % 1000 / 10, CUDART_VERSION / 1000,
+      CUDART_VERSION % 1000 / 10);
 }
 
 Status read_caps(int ordinal, PendingErrorScope &pending, DeviceCaps *caps) {
@@ -70,7 +88,7 @@ Status check_kernel_image(int ordinal, PendingErrorScope &pending, const DeviceC
 Status open_device(std::int32_t ordinal, DeviceCaps *caps, CudaDevice *device) {
   PendingErrorScope pending;
   int count = 0;
-  if (cudaError_t error = pending(cudaGetDeviceCount(&count))) return no_device(error);
+  if (cudaError_t error = pending(cudaGetDeviceCount(&count))) return no_device(ordinal, error);
   if (ordinal >= count) {
     return fail(SOFTMAX_STATUS_WRONG_DEVICE, "CUDA device %d does not exist: there %s %d",
                 static_cast<int>(ordinal), count == 1 ? "is" : "are", count);

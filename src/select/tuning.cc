@@ -54,8 +54,17 @@ constexpr TuningRow kSm90F64[] = {
      SOFTMAX_ALGO_SHUFFLE},  // 4096: 0.56, 32768: 0.46; vector 0.54, 0.43; online 0.38, 0.39
 };
 
+// cpu: AMD EPYC (Zen 4, AVX-512, 1 MB L2, 32 MB L3), 2026-11-30, one thread of a shared machine,
+// its CPU time, 2^25 elements, softmax out of place, in place. Scores are memcpy's time on one
+// thread over softmax's for the same bytes, the best of five of each.
 constexpr TuningRow kCpu[] = {
-    {131072, SOFTMAX_ALGO_VECTOR},
+    // f32 1024: 0.88, 1.24; 65536: 0.75, 1.15; 1048576: 0.64, 1.09. bf16 1024: 0.52, 0.54;
+    // 1048576: 0.47, 0.53. f64 1024: 0.64, 0.71; 1048576: 0.50, 0.58.
+    // online lost: f32 1024: 0.71, 0.74; 65536: 0.58, 0.83; 1048576: 0.63, 0.82. bf16 1024: 0.32,
+    // 0.33; 1048576: 0.37, 0.38. f64 1024: 0.45, 0.46; 1048576: 0.45, 0.49.
+    {1048576, SOFTMAX_ALGO_VECTOR},
+    // f32 2097152: 0.61, 0.83; 4194304: 0.59, 0.81. bf16 2097152: 0.38, 0.38. f64 4194304: 0.44,
+    // 0.49. vector lost: f32 0.53, 0.87; 0.45, 0.60. bf16 0.32, 0.32. f64 0.39, 0.41.
     {kNoLimit, SOFTMAX_ALGO_ONLINE},
 };
 

@@ -22,10 +22,12 @@ constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 const Format &kF32 = format_of(SOFTMAX_DTYPE_F32);
 
-// The sum that a pair stands for, in units of exp(max).
+constexpr float kUnit = 0x1p64f;  // what 1 is in a pair's rest
+
+// The sum that a pair stands for, as a multiple of exp(max).
 template <typename T>
 double sum_of(Pair<T> pair) {
-  return 1 + static_cast<double>(pair.rest);
+  return 1 + static_cast<double>(pair.rest) / kUnit;
 }
 
 double rest_of(const std::vector<float> &x) {
@@ -175,7 +177,8 @@ TEST_CASE("a compensated sum of sums is the same from both sides", "[numerics]")
 
 TEST_CASE("the pair's identity changes nothing", "[numerics]") {
   const Pair<float> none = Pair<float>::identity();
-  for (const Pair<float> pair : {Pair<float>{3.5f, 0.25f}, Pair<float>{-1e30f, 7}, none}) {
+  for (const Pair<float> pair :
+       {Pair<float>{3.5f, 0.25f * kUnit}, Pair<float>{-1e30f, 7 * kUnit}, none}) {
     for (const Pair<float> merged : {merge(pair, none), merge(none, pair)}) {
       CHECK(merged.max == pair.max);
       CHECK(merged.rest == pair.rest);
@@ -218,7 +221,7 @@ TEST_CASE("merging parts that are all -inf poisons nothing", "[numerics]") {
   CHECK(merged.rest == 0.5f);
   const Pair<float> empty = merge(none, none);
   CHECK(empty.max == -kInf);
-  CHECK(empty.rest == -1.0f);
+  CHECK(empty.rest == -kUnit);
 }
 
 TEST_CASE("a NaN in a part reaches the row from either side", "[numerics]") {
@@ -263,11 +266,11 @@ TEST_CASE("a slow ascent does not wear the online sum down", "[numerics]") {
 TEST_CASE("the online sum of special values is what the pair says of them", "[numerics]") {
   OnlineSum<float> nothing;
   CHECK(nothing.pair().max == -kInf);
-  CHECK(nothing.pair().rest == -1.0f);
+  CHECK(nothing.pair().rest == -kUnit);
   OnlineSum<float> empty;
   for (int j = 0; j < 5; ++j) empty.add(-kInf);
   CHECK(empty.pair().max == -kInf);
-  CHECK(empty.pair().rest == -1.0f);
+  CHECK(empty.pair().rest == -kUnit);
   for (const float special : {kNan, kInf}) {
     for (int place = 0; place < 3; ++place) {
       OnlineSum<float> online;
@@ -280,7 +283,7 @@ TEST_CASE("the online sum of special values is what the pair says of them", "[nu
 }
 
 TEST_CASE("finish turns pairs into what the last pass needs", "[numerics]") {
-  const RowFactors<float> plain = softmax::finish(Pair<float>{2, 1}, false);
+  const RowFactors<float> plain = softmax::finish(Pair<float>{2, kUnit}, false);
   CHECK(plain.max == 2);
   CHECK(plain.inverse_sum == 0.5f);
   CHECK(plain.log_sum == static_cast<float>(std::log(2.0)));
@@ -297,8 +300,19 @@ TEST_CASE("finish turns pairs into what the last pass needs", "[numerics]") {
   CHECK(std::isnan(softmax::output_value(-kInf, bad, true)));
 }
 
+TEST_CASE("the online sum of terms below the normal range is accurate", "[numerics]") {
+  for (const float gap : {92.75f, 97.0f}) {
+    OnlineSum<float> online;
+    for (int j = 0; j < 100000; ++j) online.add(j == 777 ? gap : 0.0f);
+    const double exact = -std::log1p(99999 * std::exp(-static_cast<double>(gap)));
+    const float got = softmax::output_value(gap, softmax::finish(online.pair(), false), true);
+    INFO("gap " << gap << ": " << got << ", " << exact);
+    CHECK(error_ulps(kF32, got, exact) <= 4);
+  }
+}
+
 TEST_CASE("a confident row's log-softmax keeps its relative accuracy near 0", "[numerics]") {
-  for (const float gap : {10.0f, 30.0f, 60.0f, 85.0f}) {
+  for (const float gap : {10.0f, 30.0f, 60.0f, 85.0f, 87.25f}) {
     for (const bool max_first : {true, false}) {
       OnlineSum<float> online;
       online.add(max_first ? gap : 0.0f);

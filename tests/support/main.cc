@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "softmax.h"
 #include "support/catch.h"
 #include "support/child.h"
 #include "support/program.h"
@@ -64,14 +65,24 @@ std::string json_list(const std::vector<std::string> &names) {
   return text + "]";
 }
 
+// The id of the source that the library was built from, out of its build description.
+std::string source_id() {
+  const std::string info = softmax_build_info();
+  const std::string before = "source ";
+  const std::size_t start = info.find(before);
+  if (start == std::string::npos) return "unknown";
+  return info.substr(start + before.size(), info.find(',', start) - start - before.size());
+}
+
 bool write_summary(const std::string &path) {
   std::FILE *file = std::fopen(path.c_str(), "w");
   if (file == nullptr) return false;
   std::fprintf(file,
-               "{\"passed\": %zu, \"failed\": %zu, \"skipped\": %zu, \"assertions\": %llu,\n"
+               "{\"source_id\": \"%s\", \"passed\": %zu, \"failed\": %zu, \"skipped\": %zu, "
+               "\"assertions\": %llu,\n"
                " \"skipped_names\": %s,\n \"failed_names\": %s}\n",
-               tally.passed.size(), tally.failed.size(), tally.skipped.size(), tally.assertions,
-               json_list(tally.skipped).c_str(), json_list(tally.failed).c_str());
+               source_id().c_str(), tally.passed.size(), tally.failed.size(), tally.skipped.size(),
+               tally.assertions, json_list(tally.skipped).c_str(), json_list(tally.failed).c_str());
   return std::fclose(file) == 0;
 }
 

@@ -152,6 +152,21 @@ TEST_CASE("a confident row's top entry is accurate however many small terms ther
   }
 }
 
+TEST_CASE("terms below the normal range add up to a normal log-sum", "[mistakes]") {
+  // Each term is a subnormal number of few digits, and together they are a normal one.
+  Runner runner(device());
+  const TypePair &types = kTypePairs[0];
+  constexpr std::int64_t kCols = 100000;
+  for (const double gap : {92.75, 97.0}) {
+    Elements x(types.x, kCols);
+    for (std::int64_t j = 0; j < kCols; ++j) x.set(j, j == 77777 ? gap : 0.0);
+    const Reference reference = make_reference(x, 1, kCols);
+    over_algorithms_apart(device(), types, 1, kCols, [&](const Problem &problem) {
+      CHECK(runner.check(problem, x, reference) == "");
+    });
+  }
+}
+
 TEST_CASE("a slowly ascending row moves the maximum at every element", "[mistakes]") {
   Runner runner(device());
   const TypePair &types = kTypePairs[0];
