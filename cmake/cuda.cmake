@@ -38,5 +38,6 @@ if(SOFTMAX_WITH_CUDA)
   message(STATUS "libsoftmax: CUDA ${CMAKE_CUDA_COMPILER_VERSION}, architectures "
     "${SOFTMAX_CUDA_ARCHITECTURES}")
 else()
-  message(STATUS "libsoftmax: no CUDA, building the CPU backend only (SOFTMAX_CUDA=${SOFTMAX_CUDA})")
+  message(STATUS
+    "libsoftmax: no CUDA, building the CPU backend only (SOFTMAX_CUDA=${SOFTMAX_CUDA})")
 endif()

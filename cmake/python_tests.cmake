@@ -35,13 +35,17 @@ function(softmax_add_python_tests prefix file)
   if(NOT functions)
     message(FATAL_ERROR "${file} has no tests")
   endif()
+  set(environment
+    SOFTMAX_TEST_CONFIG=${PROJECT_BINARY_DIR}/test_config.json
+    PYTHONPATH=${PROJECT_SOURCE_DIR}/tests/support/python
+    PYTHONDONTWRITEBYTECODE=1)
   foreach(line IN LISTS functions)
     string(REGEX REPLACE "^def test_([a-z0-9_]+)\\(.*" "\\1" sentence "${line}")
     add_test(NAME ${prefix}.${sentence} COMMAND Python3::Interpreter ${file} test_${sentence})
     set_tests_properties(${prefix}.${sentence} PROPERTIES
       SKIP_RETURN_CODE 77
       TIMEOUT 900
-      ENVIRONMENT "SOFTMAX_TEST_CONFIG=${PROJECT_BINARY_DIR}/test_config.json;PYTHONDONTWRITEBYTECODE=1;PYTHONPATH=${PROJECT_SOURCE_DIR}/tests/support/python"
+      ENVIRONMENT "${environment}"
       ${ARGN})
   endforeach()
 endfunction()

@@ -88,7 +88,8 @@
  * failure of this call leaves none behind.
  *
  * On a CPU handle the calls are synchronous, `stream` must be NULL, and rows are computed on OpenMP
- * threads (OMP_NUM_THREADS and omp_set_num_threads apply).
+ * threads (OMP_NUM_THREADS and omp_set_num_threads apply). They may take scratch memory for the
+ * duration of the call, and do without where there is none.
  *
  * -------------------------------------------------------------------------------------------------
  * 6  MEMORY AND OWNERSHIP
@@ -108,7 +109,7 @@
  * compiled with. A size below the first release's is refused (SOFTMAX_STATUS_STRUCT_SIZE). A larger
  * one, from a newer header, is accepted where every byte past the known fields is zero, and refused
  * otherwise (SOFTMAX_STATUS_NEWER_FIELD), so that a field this library does not know is never
- * silently ignored. Constants are plain int32_t, never C enums, so that their size cannot change.
+ * silently ignored. (Of an output struct the unknown tail is set to zero.) Constants are plain int32_t, never C enums, so that their size cannot change.
  */
 #ifndef SOFTMAX_H
 #define SOFTMAX_H

@@ -1,7 +1,7 @@
 /* softmax.hpp - the C++ interface of libsoftmax: RAII, exceptions and types over softmax.h.
  *
- *     softmax::Handle handle;                        // the current GPU if there is one, else the
- * CPU handle.forward(logits, rows, cols);            // softmax, in place, of float *logits
+ *     softmax::Handle handle;                        // on a GPU if there is one
+ *     handle.forward(logits, rows, cols);            // softmax, in place, of float *logits
  *     handle.log_forward(x, y, rows, cols, stream);  // log-softmax from x to y
  *
  * Header-only, C++17, and nothing but calls of the C functions: what they compute, which memory and

@@ -3,6 +3,7 @@ record of the GPU tests belongs to this very source. Exits 0 only if nothing fai
 
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -48,27 +49,27 @@ def record_line():
     source_id = subprocess.run([ROOT / "scripts" / "source_id"], check=True, capture_output=True,
                                text=True).stdout.strip()
     if not RECORD.exists():
-        return f"!!! NO GPU RECORD: tests/gpu/record.json is missing (this source is {source_id}); " \
-               "run scripts/gpu_check on a machine with an NVIDIA GPU."
+        return ("!!! NO GPU RECORD: tests/gpu/record.json is missing (this source is "
+                f"{source_id}); run scripts/gpu_check on a machine with an NVIDIA GPU.")
     try:
         record = json.loads(RECORD.read_text())
         recorded = record["source_id"]
     except (ValueError, KeyError, TypeError) as error:
         return f"!!! UNREADABLE GPU RECORD: tests/gpu/record.json: {error!r}"
     if recorded != source_id:
-        return f"!!! STALE GPU RECORD: tests/gpu/record.json is of source {recorded}, this source " \
-               f"is {source_id}; run scripts/gpu_check on a machine with an NVIDIA GPU."
+        return (f"!!! STALE GPU RECORD: tests/gpu/record.json is of source {recorded}, this source "
+                f"is {source_id}; run scripts/gpu_check on a machine with an NVIDIA GPU.")
     if record.get("passed") is not True:
         return f"!!! GPU RECORD OF A FAILED RUN: tests/gpu/record.json, of this source {source_id}."
-    return f"GPU record: tests/gpu/record.json belongs to this very source, {source_id}" \
-           f" ({record.get('card', 'card not named')})."
+    return (f"GPU record: tests/gpu/record.json belongs to this very source, {source_id}"
+            f" ({record.get('card', 'card not named')}).")
 
 
 def main():
     results, build, ctest_status = pathlib.Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
     passed, failed, skipped = read_results(results) if results.exists() else ([], [], [])
     numbers = test_numbers(build)
-    on_gpu = [name for name in skipped if name.startswith("gpu.") or ".gpu." in name]
+    on_gpu = [name for name in skipped if re.search(r"^gpu\.|[._](gpu|cuda)$", name)]
     say("GPU tests skipped, no usable NVIDIA GPU here", on_gpu, numbers)
     say("Skipped for another reason", [name for name in skipped if name not in on_gpu], numbers)
     say("FAILED", failed, numbers)

@@ -78,8 +78,21 @@ struct Narrow {
       take_terms(columns, cols, reference, terms, sums);
       sums = P::filled_sums(sums);
       const V factor = for_edge_rows(task, max, is_finite, reciprocal(sums), sums.hi);
-      for (std::int64_t j = 0; j < cols; ++j) {
-        Elements<Y>::store(hn::Mul(hn::Load(d, terms + j * step), factor), d, outputs + j * step);
+      // A sum of one term: that element is exactly 1, which the product with a rounded reciprocal
+      // can miss by a unit in the last place. Most sums are larger than any single term.
+      const V total = hn::Add(sums.hi, sums.lo);
+      const auto may_be_one_term = hn::Lt(total, hn::Set(d, T(1.5) * P::Traits::kScale));
+      if (HWY_LIKELY(hn::AllFalse(d, may_be_one_term))) {
+        for (std::int64_t j = 0; j < cols; ++j) {
+          Elements<Y>::store(hn::Mul(hn::Load(d, terms + j * step), factor), d, outputs + j * step);
+        }
+      } else {
+        for (std::int64_t j = 0; j < cols; ++j) {
+          const V term = hn::Load(d, terms + j * step);
+          const auto is_one = hn::And(is_finite, hn::Eq(term, total));
+          const V value = hn::IfThenElse(is_one, hn::Set(d, T(1)), hn::Mul(term, factor));
+          Elements<Y>::store(value, d, outputs + j * step);
+        }
       }
     }
     for (std::int64_t i = 0; i < rows; ++i) {

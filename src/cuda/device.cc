@@ -23,20 +23,24 @@ int installed_driver_version() {
   return version;
 }
 
-Status no_device(cudaError_t error) {
+Status no_device(int ordinal, cudaError_t error) {
   if (error != cudaErrorInsufficientDriver) {
-    return fail_cuda(SOFTMAX_STATUS_WRONG_DEVICE, error, "the NVIDIA driver shows no GPU: %s",
+    return fail_cuda(SOFTMAX_STATUS_WRONG_DEVICE, error,
+                     "CUDA device %d: the NVIDIA driver shows no GPU (%s)", ordinal,
                      cudaGetErrorString(error));
   }
   const int version = installed_driver_version();
   if (version == 0) {
     return fail_cuda(SOFTMAX_STATUS_NOT_SUPPORTED_DRIVER, error,
-                     "no NVIDIA driver is installed (libcuda.so.1 was not found)");
+                     "CUDA device %d: no NVIDIA driver is installed (libcuda.so.1 was not found)",
+                     ordinal);
   }
-  return fail_cuda(SOFTMAX_STATUS_NOT_SUPPORTED_DRIVER, error,
-                   "the NVIDIA driver is for CUDA %d.%d, and this libsoftmax needs one for %d.%d",
-                   version / 1000, version % 1000 / 10, CUDART_VERSION / 1000,
-                   CUDART_VERSION % 1000 / 10);
+  return fail_cuda(
+      SOFTMAX_STATUS_NOT_SUPPORTED_DRIVER, error,
+      "CUDA device %d: the NVIDIA driver is for CUDA %d.%d, and this libsoftmax needs one "
+      "for %d.%d",
+      ordinal, version / 1000, version % 1000 / 10, CUDART_VERSION / 1000,
+      CUDART_VERSION % 1000 / 10);
 }
 
 Status read_caps(int ordinal, PendingErrorScope &pending, DeviceCaps *caps) {
@@ -84,7 +88,7 @@ Status check_kernel_image(int ordinal, PendingErrorScope &pending, const DeviceC
 Status open_device(std::int32_t ordinal, DeviceCaps *caps, CudaDevice *device) {
   PendingErrorScope pending;
   int count = 0;
-  if (cudaError_t error = pending(cudaGetDeviceCount(&count))) return no_device(error);
+  if (cudaError_t error = pending(cudaGetDeviceCount(&count))) return no_device(ordinal, error);
   if (ordinal >= count) {
     return fail(SOFTMAX_STATUS_WRONG_DEVICE, "CUDA device %d does not exist: there %s %d",
                 static_cast<int>(ordinal), count == 1 ? "is" : "are", count);

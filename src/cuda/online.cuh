@@ -24,8 +24,14 @@ __device__ __forceinline__ Pair<AccOf<X>> online_pair(const RowView<X, Y> &row,
 // sum's registers would otherwise leave too few threads. Measured on an H200, 16384 x 8192 float32:
 // 0.77 of copy speed with 6, 0.73 with what the compiler chooses (4), 0.65 with 8, which spill.
 // Where 8 inputs become 8 float32 outputs, or in float64, 6 would spill too.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+constexpr int kMostOnlineBlocksPerSm = 4;  // all that sm_75 has room for
+#else
+constexpr int kMostOnlineBlocksPerSm = 6;
+#endif
 template <typename X, typename Y>
-constexpr int kOnlineBlocksPerSm = sizeof(X) == sizeof(Y) && sizeof(Y) <= 4 ? 6 : 1;
+constexpr int kOnlineBlocksPerSm = sizeof(X) == sizeof(Y) && sizeof(Y) <= 4 ? kMostOnlineBlocksPerSm
+                                                                            : 1;
 
 template <typename X, typename Y>
 __global__ void __launch_bounds__(kMaxBlockThreads, kOnlineBlocksPerSm<X, Y>)

@@ -123,14 +123,13 @@ Policy make_policy(const Candidate &candidate, const DeviceCaps &caps, const Pro
 // Why the candidate cannot run the problem at all; false where it can.
 bool cannot_run(const Candidate &candidate, const DeviceCaps &caps, char *why, std::size_t cap) {
   if (candidate.policy == nullptr) {
-    std::snprintf(why, cap, "%s is not in this release", algo_name(candidate.algo));
+    std::snprintf(why, cap, "not in this release");
     return true;
   }
   if (caps.is_cuda ? !candidate.on_cuda : !candidate.on_cpu) {
-    std::snprintf(
-        why, cap,
-        "%s has no %s kernel; a CPU handle takes auto, naive, vector, online and reference",
-        algo_name(candidate.algo), caps.is_cuda ? "CUDA" : "CPU");
+    std::snprintf(why, cap,
+                  "no %s kernel; a CPU handle takes auto, naive, vector, online and reference",
+                  caps.is_cuda ? "CUDA" : "CPU");
     return true;
   }
   return false;

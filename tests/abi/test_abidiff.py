@@ -33,7 +33,8 @@ def build_interface(folder, edits=()):
         (folder / name).write_text(text.replace(old, new), encoding="utf-8")
     library = folder / "libsoftmax.so"
     run(CONFIG.cxx, "-std=c++17", "-g", "-O0", "-fPIC", "-fpermissive", "-w",
-        "-fvisibility=hidden", "-shared", f"-ffile-prefix-map={folder}=.", f"-I{folder / 'include'}", f"-I{folder / 'src'}",
+        "-fvisibility=hidden", "-shared", f"-ffile-prefix-map={folder}=.",
+        f"-I{folder / 'include'}", f"-I{folder / 'src'}",
         f"-I{CONFIG.build / 'src' / 'generated'}", *sorted((folder / "src" / "api").glob("*.cc")),
         f"-Wl,--version-script={folder / 'cmake' / 'softmax.map'}", "-Wl,-soname,libsoftmax.so.0",
         "-Wl,--unresolved-symbols=ignore-all", "-o", library)

@@ -1,4 +1,4 @@
-"""libsoftmax.so exports what softmax.map lists and softmax.h declares: not one name more or less."""
+"""libsoftmax.so exports what softmax.map lists and softmax.h declares: no name more or less."""
 
 import public_header
 from binary import check_exports

@@ -12,8 +12,9 @@ PREFIX = CONFIG.build / "package_test" / "prefix"
 
 # A stranger's shell knows nothing of this build.
 ENVIRONMENT = {name: value for name, value in os.environ.items()
-               if name not in ("LD_LIBRARY_PATH", "CMAKE_PREFIX_PATH", "Softmax_DIR", "Softmax_ROOT",
-                               "PKG_CONFIG_PATH", "CPATH", "CXXFLAGS", "CFLAGS", "LDFLAGS")}
+               if name not in ("LD_LIBRARY_PATH", "CMAKE_PREFIX_PATH", "Softmax_DIR",
+                               "Softmax_ROOT", "PKG_CONFIG_PATH", "CPATH", "CXXFLAGS", "CFLAGS",
+                               "LDFLAGS")}
 
 
 def installed_files(prefix):

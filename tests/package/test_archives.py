@@ -3,7 +3,8 @@
 import re
 import shutil
 
-from harness import Skip, expect, expect_equal, expect_in, load_config, main, need, run, scratch_folder
+from harness import (Skip, expect, expect_equal, expect_in, load_config, main, need, run,
+                     scratch_folder)
 from stranger import (ENVIRONMENT, compile_and_run, copy_prefix, installed_files,
                       library_dir, needed, pkg_config, use)
 

@@ -7,7 +7,8 @@ from stranger import (ENVIRONMENT, PREFIX, configure, copy_prefix, needed, use, 
 
 CONFIG = load_config()
 # Languages and tools that a C project may not have.
-C_ONLY = {**ENVIRONMENT, "PATH": "/usr/bin:/bin", "CXX": "/nonexistent/c++", "CUDACXX": "/nonexistent"}
+C_ONLY = {**ENVIRONMENT, "PATH": "/usr/bin:/bin", "CXX": "/nonexistent/c++",
+          "CUDACXX": "/nonexistent/nvcc"}
 
 
 def said(output):
@@ -75,8 +76,8 @@ def test_a_static_user_is_told_which_dependency_is_missing():
         output = configure(folder / "static", "c_static", PREFIX, no_highway, fails=True)
         expect_in("libhwy-dev", said(output), "component static")
         output = configure(folder / "any", "cxx_both", PREFIX, no_highway, fails=True)
-        expect_in("no target Softmax::softmax_static: Google Highway was not found (Debian, Ubuntu: "
-                  "libhwy-dev)", said(output), "no component")
+        expect_in("no target Softmax::softmax_static: Google Highway was not found "
+                  "(Debian, Ubuntu: libhwy-dev)", said(output), "no component")
         use(folder / "shared", "c_shared", PREFIX, no_highway)
         if CONFIG.cuda:
             output = configure(folder / "cudart", "c_static", PREFIX,

@@ -64,8 +64,9 @@ def test_pkg_config_states_the_version():
 def test_a_cxx_program_without_exceptions_and_rtti_links_the_archive():
     need("pkg-config")
     with scratch_folder() as folder:
+        strict = ["-x", "c++", "-std=c++17", "-fno-exceptions", "-fno-rtti"]
         _, output = compile_and_run(folder, "program.c", static_flags(folder), compiler=CONFIG.cxx,
-                                    first=["-x", "c++", "-std=c++17", "-fno-exceptions", "-fno-rtti"])
+                                    first=strict)
         expect_works(output)
 
 
