@@ -89,7 +89,9 @@
  *
  * On a CPU handle the calls are synchronous, `stream` must be NULL, and rows are computed on OpenMP
  * threads (OMP_NUM_THREADS and omp_set_num_threads apply). They may take scratch memory for the
- * duration of the call, and do without where there is none.
+ * duration of the call, and do without where there is none. In the child of a fork they compute on
+ * one thread, with the same bits: OpenMP's threads are the parent's. A CUDA handle cannot be used in
+ * the child of a fork, as nothing of CUDA can.
  *
  * -------------------------------------------------------------------------------------------------
  * 6  MEMORY AND OWNERSHIP
@@ -158,7 +160,7 @@ enum {
   SOFTMAX_STATUS_NULL_POINTER = 1001, /* a pointer that is needed is NULL */
   SOFTMAX_STATUS_BAD_HANDLE = 1002,   /* not a live handle */
   SOFTMAX_STATUS_BAD_SHAPE = 1003,    /* negative extent, ndim or axis out of range, or overflow */
-  SOFTMAX_STATUS_BAD_STRIDE = 1004,   /* negative stride, or two output elements in one place */
+  SOFTMAX_STATUS_BAD_STRIDE = 1004,   /* negative stride, or an output stride of 0 */
   SOFTMAX_STATUS_BAD_ENUM = 1005,     /* a constant that does not exist */
   SOFTMAX_STATUS_STRUCT_SIZE = 1006,  /* struct_size is smaller than the first release's */
   SOFTMAX_STATUS_OVERLAP = 1007,      /* x and y overlap without being equal */
@@ -436,8 +438,8 @@ typedef struct softmax_args_t {
   float *lse;             /* log-sum-exp a row, row_max + log(row_sum); not NULL: NOT_SUPPORTED */
   float *row_max;         /* maximum a row; not NULL: NOT_SUPPORTED */
   float *row_sum;         /* sum of exp(x - max) a row; not NULL: NOT_SUPPORTED */
-  const void *dy;         /* used by BACKWARD alone */
-  void *dx;               /* used by BACKWARD alone */
+  const void *dy;         /* used by BACKWARD alone; not NULL: NOT_SUPPORTED */
+  void *dx;               /* used by BACKWARD alone; not NULL: NOT_SUPPORTED */
   void *workspace;        /* device memory for this call, before the handle's own; may be NULL */
   uint64_t workspace_bytes;
 } softmax_args_t;

@@ -60,8 +60,9 @@ struct StrideCheck {
 
 // Strides are contiguous where they are all zero, or say what row-major order says for every extent
 // above 1.
+// A tensor without elements has nothing that strides could put in one place.
 StrideCheck check_strides(const char *field, const softmax_desc_t &desc, const std::int64_t *stride,
-                          bool is_output) {
+                          bool is_output, bool no_elements) {
   StrideCheck result;
   bool all_zero = true;
   for (int i = 0; i < desc.ndim; ++i) {
@@ -72,7 +73,7 @@ StrideCheck check_strides(const char *field, const softmax_desc_t &desc, const s
     }
     all_zero = all_zero && stride[i] == 0;
   }
-  if (all_zero) return result;
+  if (all_zero || no_elements) return result;
   std::int64_t expected = 1;
   for (int i = desc.ndim - 1; i >= 0; --i) {
     if (desc.shape[i] == 1) continue;
@@ -178,9 +179,9 @@ Status check_desc(const softmax_desc_t &desc, Problem *problem) {
     if (Status s = check_size(outer_and_inner, cols, desc.x_dtype, desc.y_dtype)) return s;
   }
 
-  const StrideCheck x_strides = check_strides("x_stride", desc, desc.x_stride, false);
+  const StrideCheck x_strides = check_strides("x_stride", desc, desc.x_stride, false, no_elements);
   if (x_strides.status != SOFTMAX_SUCCESS) return x_strides.status;
-  const StrideCheck y_strides = check_strides("y_stride", desc, desc.y_stride, true);
+  const StrideCheck y_strides = check_strides("y_stride", desc, desc.y_stride, true, no_elements);
   if (y_strides.status != SOFTMAX_SUCCESS) return y_strides.status;
 
   if (!std::isfinite(desc.scale)) {

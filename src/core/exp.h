@@ -112,7 +112,7 @@ SOFTMAX_HD Split<T> difference(T x, T max) {
 // exp(d) = 2^k exp(r), k = round(d / ln 2), |r| <= ln(2)/2, by Cody and Waite's reduction; the
 // error term joins r. exp(r) = 1 + r + r^2 q(r) with q of degree 4: the approximation error is
 // below 0.2 * 2^-24, the total below 1.25 ulp. The power of two comes last, 2^-64 of it with the
-// factor: so both powers are normal numbers for every k that occurs (-174 to 58), and a result
+// factor: so both powers are normal numbers for every k that occurs (-188 to 58), and a result
 // below the normal range is rounded once instead of being flushed. d.lo may be NaN where d.hi is
 // -inf.
 SOFTMAX_HD float exp_times(Split<float> d, float factor) {
@@ -121,7 +121,8 @@ SOFTMAX_HD float exp_times(Split<float> d, float factor) {
   constexpr float kLn2Lo = -0x1.05c610p-29f;
   constexpr float kRound = 12582912.0f;              // 1.5 * 2^23: adding it rounds to an integer
   constexpr std::uint32_t kRoundBits = 0x4b400000u;  // kRound's own
-  constexpr float kZeroBelow = -120.0f;              // exp is under half of the least subnormal
+  // Far below half of the least subnormal: 2^37 elements at -inf add nothing to a sum either.
+  constexpr float kZeroBelow = -130.0f;
 
   // A NaN fails the comparison and passes through.
   const bool tiny = d.hi < kZeroBelow;
@@ -157,7 +158,7 @@ SOFTMAX_HD double exp_times(Split<double> d, double factor) {
   constexpr double kLn2Lo = 0x1.abc9e3b39803fp-56;
   constexpr double kRound = 6755399441055744.0;              // 1.5 * 2^52
   constexpr std::uint64_t kRoundBits = 0x4338000000000000u;  // kRound's own
-  constexpr double kZeroBelow = -760.0;
+  constexpr double kZeroBelow = -820.0;
 
   const bool tiny = d.hi < kZeroBelow;
   const double hi = tiny ? kZeroBelow : d.hi;

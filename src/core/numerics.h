@@ -212,11 +212,12 @@ struct RowFactors {
   T log_sum;      // log s
 };
 
-// `sum` is in units. A row without an element above -inf has sum 0: NaN, or with empty_is_zero 0
+// `sum` is in units. A row without an element above -inf is NaN, or with empty_is_zero 0
 // (log: -inf), which the maximum 0 brings about by itself. A NaN in the row has made the sum NaN.
 template <typename T>
 SOFTMAX_HD RowFactors<T> finish(T max, CompensatedSum<T> sum, bool empty_is_zero) {
-  if (max < Limits<T>::lowest() && sum.hi == T(0)) {
+  // Not sum.hi == 0: exp of -inf is no more than nothing beside a 1.
+  if (max < Limits<T>::lowest() && sum.hi == sum.hi) {
     const T nan = Limits<T>::infinity() - Limits<T>::infinity();
     return empty_is_zero ? RowFactors<T>{T(0), T(1), T(0), T(0)}
                          : RowFactors<T>{T(0), nan, T(0), nan};

@@ -110,7 +110,7 @@ class ShiftedExp<float> {
 
  private:
   static constexpr float kNearLimit = 16384.0f;
-  static constexpr float kZeroBelow = 120.0f;  // exp(-120) is under half of the least subnormal
+  static constexpr float kZeroBelow = 130.0f;  // as in exp_times
   static constexpr float kLog2E = 0x1.715476p+0f;
   static constexpr float kLog2ELow = 0x1.4ae0cp-26f;
 

@@ -26,8 +26,9 @@ template <>
 struct ExpTraits<float> {
   static constexpr float kScale = 0x1p64f;
   static constexpr float kInverseScale = 0x1p-64f;
-  // Below it exp is under half of the least subnormal. k >= -174.
-  static constexpr float kClamp = -120.0f;
+  // Far below half of the least subnormal: 2^37 elements at -inf add nothing to a sum either.
+  // k >= -188.
+  static constexpr float kClamp = -130.0f;
   static constexpr float kLog2E = 0x1.715476p+0f;
   static constexpr float kLog2ELow = 0x1.4ae0cp-26f;
   // 1.5 * 2^23 rounds a sum to an integer, which sits in the low bits; 127 + 64 makes these the

@@ -1,7 +1,9 @@
 // The drivers of the SIMD kernels: whole rows where they fit in cache, parts of rows otherwise.
 #include <omp.h>
+#include <pthread.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <new>
 
@@ -327,9 +329,25 @@ void run(const Problem &problem, const Buffers &buffers) {
 
 }  // namespace
 
+namespace {
+
+// OpenMP's threads do not survive a fork, and a parallel region in the child would wait for them
+// for ever. The bits of a result do not depend on the number of threads, so the child goes on with
+// one.
+std::atomic<bool> is_forked_child{false};
+
+bool watch_for_fork() {
+  return pthread_atfork(nullptr, nullptr, [] { is_forked_child.store(true); }) == 0;
+}
+
+}  // namespace
+
 int threads_for(const Problem &problem) {
   // Divided, not multiplied: rows * cols of a valid problem fits, but this needs no such promise.
   if (problem.cols < kParallelElements && problem.rows < kParallelElements / problem.cols) return 1;
+  if (is_forked_child.load(std::memory_order_relaxed)) return 1;
+  static const bool watched = watch_for_fork();
+  (void)watched;
   return omp_get_max_threads();
 }
 

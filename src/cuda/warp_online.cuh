@@ -3,7 +3,7 @@
 //
 // The published kernel reduces 8 bytes, a maximum and a sum. Here a third number goes with them,
 // what rounding took from the sum: without it five merges cost up to 2 ulp. The work of a lane
-// grows with N, and a row never has more than 32 packs in flight.
+// grows with N, and a row never has more than 64 packs in flight.
 #pragma once
 
 #include <cooperative_groups.h>

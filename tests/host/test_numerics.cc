@@ -325,4 +325,27 @@ TEST_CASE("a confident row's log-softmax keeps its relative accuracy near 0", "[
   }
 }
 
+TEST_CASE("a row of -inf alone is empty however its sum was taken", "[numerics]") {
+  // exp(-inf) in units of 2^-64 is not 0 to the last bit, and must not pass for a sum.
+  for (const bool is_log : {false, true}) {
+    const float row[4] = {-kInf, -kInf, -kInf, -kInf};
+    softmax::TermSum<float> terms;
+    terms.add(row, softmax::ShiftedExp<float>(softmax::finite_reference(-kInf)), is_log);
+    const RowFactors<float> nan_row = softmax::finish(-kInf, terms.combined(), false);
+    CHECK(std::isnan(softmax::output_value(-kInf, nan_row, is_log)));
+    const RowFactors<float> zero_row = softmax::finish(-kInf, terms.combined(), true);
+    CHECK(softmax::output_value(-kInf, zero_row, is_log) == (is_log ? -kInf : 0.0f));
+  }
+}
+
+TEST_CASE("elements at -inf add nothing, however many", "[numerics]") {
+  softmax::TermSum<float> terms;
+  const softmax::ShiftedExp<float> exp(3.0f);
+  const float top[1] = {3.0f};
+  const float row[4] = {-kInf, -kInf, -kInf, -kInf};
+  terms.add(top, exp, true);
+  for (int i = 0; i < (1 << 22); ++i) terms.add(row, exp, true);
+  CHECK(softmax::finish(3.0f, terms.combined(), false).log_sum == 0.0f);
+}
+
 }  // namespace softmax_test
