@@ -33,9 +33,8 @@ struct PartSum {
 // What the last pass over a row needs.
 struct RowScale {
   double max = 0;
-  double inverse_sum = 0;    // 1 / the sum of terms
-  double log_sum = 0;        // log s
-  bool is_one_term = false;  // softmax is exactly 1 at the maximum
+  double inverse_sum = 0;  // 1 / the sum of terms
+  double log_sum = 0;      // log s
   bool is_constant = false;
   double constant = 0;  // what every element becomes, where is_constant
 };
@@ -66,8 +65,6 @@ struct Kernels {
   bool terms_fit_output;  // an output is as wide as a term
   double (*part_max)(const void *x, std::int64_t cols);
   double (*unit)(double max);
-  // Whether a row's sum of terms is the maximum's own and nothing else.
-  bool (*is_one_term)(double max, const CompensatedSum<double> &sum);
   double (*log_sum)(const CompensatedSum<double> &rest);  // log(1 + rest)
   PartSum (*part_sum)(const void *x, std::int64_t cols, double max, bool is_log, void *terms);
   void (*part_scale)(void *terms, std::int64_t cols, const RowScale &row);

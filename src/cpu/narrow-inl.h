@@ -77,22 +77,12 @@ struct Narrow {
       LaneSums<D> sums = P::empty_sums();
       take_terms(columns, cols, reference, terms, sums);
       sums = P::filled_sums(sums);
-      const V factor = for_edge_rows(task, max, is_finite, reciprocal(sums), sums.hi);
-      // A sum of one term: that element is exactly 1, which the product with a rounded reciprocal
-      // can miss by a unit in the last place. Most sums are larger than any single term.
-      const V total = hn::Add(sums.hi, sums.lo);
-      const auto may_be_one_term = hn::Lt(total, hn::Set(d, T(1.5) * P::Traits::kScale));
-      if (HWY_LIKELY(hn::AllFalse(d, may_be_one_term))) {
-        for (std::int64_t j = 0; j < cols; ++j) {
-          Elements<Y>::store(hn::Mul(hn::Load(d, terms + j * step), factor), d, outputs + j * step);
-        }
-      } else {
-        for (std::int64_t j = 0; j < cols; ++j) {
-          const V term = hn::Load(d, terms + j * step);
-          const auto is_one = hn::And(is_finite, hn::Eq(term, total));
-          const V value = hn::IfThenElse(is_one, hn::Set(d, T(1)), hn::Mul(term, factor));
-          Elements<Y>::store(value, d, outputs + j * step);
-        }
+      V inverse, error;
+      reciprocal(sums, inverse, error);
+      error = hn::IfThenElseZero(is_finite, error);  // the reciprocal of 0 has left a NaN
+      const typename P::Factor factor(for_edge_rows(task, max, is_finite, inverse, sums.hi), error);
+      for (std::int64_t j = 0; j < cols; ++j) {
+        Elements<Y>::store(factor.times(hn::Load(d, terms + j * step)), d, outputs + j * step);
       }
     }
     for (std::int64_t i = 0; i < rows; ++i) {
@@ -151,16 +141,19 @@ struct Narrow {
     return hn::IfThenElse(is_finite, value, hn::IfThenElse(is_empty, empty, hn::Set(d, nan)));
   }
 
-  // 1 / (hi + lo)
-  static HWY_INLINE V reciprocal(const LaneSums<D> &sums) {
+  // 1 / (hi + lo), and what is missing in it where that can be had.
+  static HWY_INLINE void reciprocal(const LaneSums<D> &sums, V &inverse, V &error) {
     const D d;
     const V one = hn::Set(d, T(1));
 #if HWY_NATIVE_FMA
     const V estimate = hn::Div(one, sums.hi);
     const V residue = hn::NegMulAdd(estimate, sums.lo, hn::NegMulAdd(estimate, sums.hi, one));
-    return hn::MulAdd(estimate, residue, estimate);
+    const V correction = hn::Mul(estimate, residue);
+    inverse = hn::Add(estimate, correction);
+    error = hn::Sub(correction, hn::Sub(inverse, estimate));
 #else
-    return hn::Div(one, hn::Add(sums.hi, sums.lo));
+    inverse = hn::Div(one, hn::Add(sums.hi, sums.lo));
+    error = hn::Zero(d);
 #endif
   }
 

@@ -126,23 +126,24 @@ struct Part {
     return sum_log_of(General(hn::Set(D(), max)), x, cols, max, ahead);
   }
 
-  // y = terms * factor; factor = kInverseScale / (sum in terms).
-  static HWY_INLINE void scale(const T *terms, Y *y, std::int64_t cols, T factor) {
+  // y = terms / (sum of terms)
+  static HWY_INLINE void scale(const T *terms, Y *y, std::int64_t cols, double inverse_sum) {
     const D d;
     const std::int64_t step = lanes();
-    const V factor_v = hn::Set(d, factor);
+    const Factor factor(inverse_sum);
     std::int64_t j = 0;
     for (; j + step <= cols; j += step) {
-      Elements<Y>::store(hn::Mul(hn::LoadU(d, terms + j), factor_v), d, y + j);
+      put(factor.times(hn::LoadU(d, terms + j)), y + j);
     }
     if (j < cols) {
       const std::size_t count = static_cast<std::size_t>(cols - j);
-      Elements<Y>::store(hn::Mul(load_first(d, terms + j, count), factor_v), d, y + j, count);
+      put_first(factor.times(load_first(d, terms + j, count)), y + j, cols - j);
     }
   }
 
   // The same where the terms were not kept: they are computed again, to the same bits.
-  static HWY_INLINE void write(const X *x, Y *y, std::int64_t cols, T max, T factor) {
+  static HWY_INLINE void write(const X *x, Y *y, std::int64_t cols, T max, double inverse_sum) {
+    const Factor factor(inverse_sum);
     if constexpr (Fast::kExists) {
       if (Fast::accepts(max)) return write_of(Fast(hn::Set(D(), max)), x, y, cols, factor);
     }
@@ -179,6 +180,29 @@ struct Part {
     Elements<Y>::store(v, D(), y, static_cast<std::size_t>(count));
   }
 
+  // What turns terms into outputs, 1 / their sum, in two parts where the unit is not a power of two
+  // and results have 32 bits: so that a sum which is the maximum's own term makes it exactly 1.
+  class Factor {
+   public:
+    explicit HWY_INLINE Factor(double inverse_sum) {
+      const T hi = static_cast<T>(inverse_sum);
+      hi_ = hn::Set(D(), hi * Traits::kInverseScale);
+      lo_ = hn::Set(D(), static_cast<T>(inverse_sum - hi) * Traits::kInverseScale);
+    }
+    HWY_INLINE Factor(V hi, V lo) : hi_(hi), lo_(lo) {}
+    HWY_INLINE V times(V term) const {
+      if constexpr (Fast::kExists && kPrecise) {
+        return hn::MulAdd(term, hi_, hn::Mul(term, lo_));
+      } else {
+        return hn::Mul(term, hi_);
+      }
+    }
+
+   private:
+    V hi_;
+    V lo_;
+  };
+
   template <bool kStore, class Exp>
   static HWY_INLINE PartSum sum_of(const Exp &exp, const X *x, std::int64_t cols, T *terms,
                                    std::int64_t ahead) {
@@ -212,17 +236,17 @@ struct Part {
   }
 
   template <class Exp>
-  static HWY_INLINE void write_of(const Exp &exp, const X *x, Y *y, std::int64_t cols, T factor) {
+  static HWY_INLINE void write_of(const Exp &exp, const X *x, Y *y, std::int64_t cols,
+                                  const Factor &factor) {
     const D d;
     const std::int64_t step = lanes();
-    const V factor_v = hn::Set(d, factor);
     std::int64_t j = 0;
     for (; j + step <= cols; j += step) {
       prefetch(x + j, kPartColumns * static_cast<std::int64_t>(sizeof(X)));
-      put(hn::Mul(exp.term(Elements<X>::load(d, x + j)), factor_v), y + j);
+      put(factor.times(exp.term(Elements<X>::load(d, x + j))), y + j);
     }
     if (j < cols) {
-      put_first(hn::Mul(exp.term(load_tail(x + j, cols - j)), factor_v), y + j, cols - j);
+      put_first(factor.times(exp.term(load_tail(x + j, cols - j))), y + j, cols - j);
     }
   }
 

@@ -64,11 +64,7 @@ struct Rows {
       row.add(task.is_log ? P::sum_log(x + j, count, max, ahead)
                           : P::template sum<true>(x + j, count, max, terms + j, ahead));
     }
-    if (!task.is_log) {
-      RowScale scale = softmax_scale(max, row.others);
-      scale.is_one_term = is_one_term(max, row.others);
-      return scale;
-    }
+    if (!task.is_log) return softmax_scale(max, row.others);
     *rest = row.rest(P::Fast::unit(max));
     return log_scale(max, 0.0);
   }
@@ -92,8 +88,7 @@ struct Rows {
     } else if (is_log) {
       P::write_log(x, y, cols, static_cast<T>(row.max), row.log_sum);
     } else {
-      P::scale(terms, y, cols, factor(row));
-      if (row.is_one_term) set_one(y, cols);
+      P::scale(terms, y, cols, row.inverse_sum);
     }
   }
 
@@ -133,20 +128,6 @@ struct Rows {
     return P::max(static_cast<const X *>(x), cols);
   }
   static double unit(double max) { return P::Fast::unit(static_cast<T>(max)); }
-  // The unit as the maximum's own term has it: rounded.
-  static double top_term(double max) {
-    if constexpr (P::Fast::kExists) {
-      if (P::Fast::accepts(static_cast<T>(max))) {
-        const auto top = hn::Set(typename P::D(), static_cast<T>(max));
-        return double{hn::GetLane(typename P::Fast(top).term(top))} * Traits::kInverseScale;
-      }
-    }
-    return 1.0;
-  }
-  // Most sums are larger than any single term and need no exponential to tell.
-  static bool is_one_term(double max, const CompensatedSum<double> &sum) {
-    return sum.hi < 1.5 && sum.hi + sum.lo == top_term(max);
-  }
   static PartSum part_sum(const void *x, std::int64_t cols, double max, bool is_log, void *terms) {
     const X *from = static_cast<const X *>(x);
     const T max_t = static_cast<T>(max);
@@ -169,27 +150,13 @@ struct Rows {
     } else if (is_log) {
       P::write_log(from, to, cols, max, row.log_sum);
     } else {
-      P::write(from, to, cols, max, factor(row));
-      if (row.is_one_term) set_one(to, cols);
+      P::write(from, to, cols, max, row.inverse_sum);
     }
   }
 
  private:
   // Bytes to what is most likely read next.
   static constexpr std::int64_t kNextPart = kPartColumns * static_cast<std::int64_t>(sizeof(X));
-
-  static HWY_INLINE T factor(const RowScale &row) {
-    return static_cast<T>(row.inverse_sum) * Traits::kInverseScale;
-  }
-
-  // A sum of one term, all others being nothing beside it: that element is exactly 1, which the
-  // product with a rounded reciprocal can miss by a unit in the last place. Only one can be above
-  // 1/2.
-  static void set_one(Y *y, std::int64_t cols) {
-    for (std::int64_t j = 0; j < cols; ++j) {
-      if (Element<Y>::load(y[j]) > T(0.5)) y[j] = Element<Y>::store(T(1));
-    }
-  }
 };
 
 template <typename X, typename Y>
@@ -204,7 +171,6 @@ constexpr Kernels make_kernels() {
   kernels.terms_fit_output = R::kTermsFitOutput;
   kernels.part_max = R::part_max;
   kernels.unit = R::unit;
-  kernels.is_one_term = R::is_one_term;
   kernels.log_sum = log_sum_of<typename R::T>;
   kernels.part_sum = R::part_sum;
   kernels.part_scale = R::part_scale;

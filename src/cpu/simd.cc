@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <cstdlib>
 #include <new>
 
@@ -134,11 +133,7 @@ struct VectorStrategy {
   void add(const Work &, const Share &share) { sum.add(share.sum); }
   RowScale scale(const Work &work) const {
     if (is_finite(max)) {
-      if (!work.is_log) {
-        RowScale scale = softmax_scale(max, sum.others);
-        scale.is_one_term = work.kernels->is_one_term(max, sum.others);
-        return scale;
-      }
+      if (!work.is_log) return softmax_scale(max, sum.others);
       return log_scale(max, work.kernels->log_sum(sum.rest(work.kernels->unit(max))));
     }
     const bool is_nan = sum.others.hi != sum.others.hi;
@@ -185,10 +180,7 @@ struct OnlineStrategy {
     CompensatedSum<double> sum = rest;
     sum.add(1.0);
     RowScale scale = softmax_scale(row.max, sum);
-    const double unit = work.kernels->unit(row.max);
-    scale.inverse_sum /= unit;
-    // Terms have a unit other than 1 in float32 alone, where its rounding is all that rest then is.
-    scale.is_one_term = unit != 1.0 && std::fabs(rest.hi) <= 0x1p-24;
+    scale.inverse_sum /= work.kernels->unit(row.max);
     return scale;
   }
 

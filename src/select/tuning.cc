@@ -55,18 +55,26 @@ constexpr TuningRow kSm90F64[] = {
      SOFTMAX_ALGO_SHUFFLE},  // 2048: 0.49, 4096: 0.56, 32768: 0.41; vector 0.47, 0.53, 0.42
 };
 
-// cpu: AMD EPYC (Zen 4, AVX-512, 1 MB L2, 32 MB L3), 2026-11-30, one thread of a shared machine,
-// its CPU time, 2^25 elements, softmax out of place, in place. Scores are memcpy's time on one
-// thread over softmax's for the same bytes, the best of five of each.
-constexpr TuningRow kCpu[] = {
-    // f32 1024: 0.88, 1.24; 65536: 0.75, 1.15; 1048576: 0.64, 1.09. bf16 1024: 0.52, 0.54;
-    // 1048576: 0.47, 0.53. f64 1024: 0.64, 0.71; 1048576: 0.50, 0.58.
-    // online lost: f32 1024: 0.71, 0.74; 65536: 0.58, 0.83; 1048576: 0.63, 0.82. bf16 1024: 0.32,
-    // 0.33; 1048576: 0.37, 0.38. f64 1024: 0.45, 0.46; 1048576: 0.45, 0.49.
-    {1048576, SOFTMAX_ALGO_VECTOR},
-    // f32 2097152: 0.61, 0.83; 4194304: 0.59, 0.81. bf16 2097152: 0.38, 0.38. f64 4194304: 0.44,
-    // 0.49. vector lost: f32 0.53, 0.87; 0.45, 0.60. bf16 0.32, 0.32. f64 0.39, 0.41.
+// cpu: AMD EPYC (Zen 4, AVX-512, 1 MB L2, 32 MB L3), 2 threads, 2026-11-30, 2^26 elements, medians
+// of 7 rounds of softmax_cpu_bench. Scores are GB/s read and written, in place and out of place;
+// memcpy on as many threads moved 27 to 40 in the same rounds.
+
+constexpr TuningRow kCpuF32[] = {
+    // 1024: 44, 27; 65536: 37, 24; 262144: 31, 22. online 27, 25; 31, 20; 31, 22
+    {262144, SOFTMAX_ALGO_VECTOR},
+    // 1048576: 31, 22; 4194304: 29, 18; 16777216: 29, 19. vector 31, 20; 23, 15; 19, 14
     {kNoLimit, SOFTMAX_ALGO_ONLINE},
+};
+// bf16; up to a million terms wait in scratch, above that VECTOR computes them twice as well.
+constexpr TuningRow kCpuHalf[] = {
+    // 1024: 21, 17; 1048576: 19, 18. online 12, 12; 14, 13
+    {1048576, SOFTMAX_ALGO_VECTOR},
+    // 2097152: 14, 14; 16777216: 14, 13. vector 13, 13; 14, 12
+    {kNoLimit, SOFTMAX_ALGO_ONLINE},
+};
+constexpr TuningRow kCpuF64[] = {
+    {1048576, SOFTMAX_ALGO_VECTOR},   // 1024: 32, 27; 1048576: 23, 18. online 19, 18; 20, 17
+    {kNoLimit, SOFTMAX_ALGO_ONLINE},  // 2097152: 20, 17; 16777216: 20, 16. vector 20, 16; 17, 14
 };
 
 template <int Count>
@@ -77,7 +85,13 @@ constexpr TuningTable table(const char *name, const TuningRow (&rows)[Count]) {
 }  // namespace
 
 TuningTable tuning_table(const DeviceCaps &caps, std::int32_t x_dtype, std::int64_t cols) {
-  if (!caps.is_cuda) return table("cpu", kCpu);
+  if (!caps.is_cuda) {
+    switch (x_dtype) {
+      case SOFTMAX_DTYPE_F32: return table("cpu f32", kCpuF32);
+      case SOFTMAX_DTYPE_F64: return table("cpu f64", kCpuF64);
+      default: return table("cpu 16-bit", kCpuHalf);
+    }
+  }
   // No other architecture has been measured yet: all of them use sm_90's rows.
   const bool odd = cols % (16 / dtype_size(x_dtype)) != 0;
   switch (x_dtype) {

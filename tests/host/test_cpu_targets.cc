@@ -141,6 +141,42 @@ TEST_CASE("On every SIMD target NaN, infinities and empty rows come out as promi
   }
 }
 
+// One element is far above the others, of which nothing is left beside it.
+TEST_CASE("On every SIMD target a row that is one term is exactly 1 there, whatever its maximum") {
+  Runner runner(device());
+  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    const OnlyTarget only(target);
+    if (!is_in_use(target)) continue;
+    for (const TypePair &types : kTypePairs) {
+      for (const std::int64_t cols : {1, 2, 9, 33, 200, 5000}) {
+        const std::int64_t rows = 64;
+        Elements x(types.x, rows * cols);
+        for (std::int64_t i = 0; i < rows; ++i) {
+          const double max = 40.0 * normal(29, static_cast<std::uint64_t>(i));
+          for (std::int64_t j = 0; j < cols; ++j) x.set(i * cols + j, max - 2000.0);
+          x.set(i * cols + i % cols, max);
+        }
+        for (const softmax_algo_t algo : kSimdAlgorithms) {
+          Problem problem;
+          problem.algo = algo;
+          problem.types = types;
+          problem.rows = rows;
+          problem.cols = cols;
+          std::string failure;
+          const Elements y = runner.run(problem, x, &failure);
+          REQUIRE(failure == "");
+          INFO(hwy::TargetName(target) << ", " << to_text(problem));
+          std::int64_t wrong = 0;
+          for (std::int64_t i = 0; i < rows * cols; ++i) {
+            wrong += y[i] != (i % cols == (i / cols) % cols ? 1.0 : 0.0);
+          }
+          CHECK(wrong == 0);
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("The CPU's description names the SIMD target and the threads") {
   softmax::DeviceCaps caps;
   softmax::cpu_open(&caps);
