@@ -10,11 +10,12 @@
 
 namespace tool {
 
-Progress::Progress(std::int64_t total_bytes, bool always)
+Progress::Progress(std::int64_t total_bytes, bool always,
+                   std::chrono::steady_clock::time_point began)
     : total_(total_bytes),
       always_(always),
       is_terminal_(isatty(STDERR_FILENO) == 1),
-      start_(std::chrono::steady_clock::now()) {}
+      began_(began) {}
 
 // An error's line must not be appended to a half-drawn one.
 Progress::~Progress() {
@@ -22,7 +23,7 @@ Progress::~Progress() {
 }
 
 double Progress::seconds() const {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
 }
 
 void Progress::advance(std::int64_t bytes) {

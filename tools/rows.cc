@@ -38,7 +38,7 @@ void stream_rows(const NpyFile &input, const Device &device, const Operation &op
     wide.reset(new char[static_cast<std::size_t>(block_rows * cols * operation.y_dtype->bytes)]);
   }
   char *y = wide ? wide.get() : x.get();
-  Progress progress(rows * row_bytes, options.show_progress);
+  Progress progress(rows * row_bytes, options.show_progress, options.began);
   for (std::int64_t done = 0; done < rows;) {
     const std::int64_t count = std::min(block_rows, rows - done);
     const std::int64_t at = first + done;

@@ -1,6 +1,7 @@
 // Softmax over rows of a .npy file, block by block, so that the file need not fit in memory.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -21,6 +22,8 @@ struct NpyFile {
 struct StreamOptions {
   std::int64_t block_bytes;
   bool show_progress;
+  // What a person waits for began here: before the output was created, not with the first block.
+  std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
 };
 
 // Gets `rows` results from row `first` on; y lives for the duration of the call.

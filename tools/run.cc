@@ -173,7 +173,9 @@ void run(const RunOptions &options) {
   const Device device(device_number);
   const StreamOptions stream{options.block_bytes, options.show_progress};
   const std::string text = report.compute(device, operation, stream);
-  if (!options.output.empty()) write_output(options, input, device, operation, stream);
+  if (!options.output.empty()) {
+    write_output(options, input, device, operation, {options.block_bytes, options.show_progress});
+  }
   print_out(text);
 }
 
