@@ -40,7 +40,8 @@ struct DeviceCaps {
   std::int32_t max_threads_per_sm = 0;
   std::int64_t l2_bytes = 0;
   std::int64_t smem_per_block_bytes = 0;  // with the opt-in
-  char description[160] = {};             // one line for people
+  std::int64_t smem_per_sm_bytes = 0;
+  char description[160] = {};  // one line for people
 };
 
 // How a kernel is launched: one plain value for every algorithm, comparable and printable. A field
@@ -50,16 +51,20 @@ struct Policy {
   std::int32_t threads_per_row = 0;
   std::int32_t rows_per_block = 0;
   std::int32_t vec_bytes = 0;
+  std::int32_t packs = 0;  // 16-byte words of a row that a thread holds in registers
   std::int32_t cluster = 0;
   std::int32_t stages = 0;
+  std::int32_t blocks_per_sm = 0;  // of a persistent grid; 0: a block for every rows_per_block rows
+  std::int64_t slab_bytes = 0;     // of a row that are reduced as one
   std::int64_t smem_bytes = 0;
   std::int64_t workspace_bytes = 0;
 };
 
 inline bool operator==(const Policy &a, const Policy &b) {
   return a.algo == b.algo && a.threads_per_row == b.threads_per_row &&
-         a.rows_per_block == b.rows_per_block && a.vec_bytes == b.vec_bytes &&
-         a.cluster == b.cluster && a.stages == b.stages && a.smem_bytes == b.smem_bytes &&
+         a.rows_per_block == b.rows_per_block && a.vec_bytes == b.vec_bytes && a.packs == b.packs &&
+         a.cluster == b.cluster && a.stages == b.stages && a.blocks_per_sm == b.blocks_per_sm &&
+         a.slab_bytes == b.slab_bytes && a.smem_bytes == b.smem_bytes &&
          a.workspace_bytes == b.workspace_bytes;
 }
 inline bool operator!=(const Policy &a, const Policy &b) { return !(a == b); }

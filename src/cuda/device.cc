@@ -57,6 +57,7 @@ Status read_caps(int ordinal, PendingErrorScope &pending, DeviceCaps *caps) {
   caps->max_threads_per_sm = properties.maxThreadsPerMultiProcessor;
   caps->l2_bytes = properties.l2CacheSize;
   caps->smem_per_block_bytes = static_cast<std::int64_t>(properties.sharedMemPerBlockOptin);
+  caps->smem_per_sm_bytes = static_cast<std::int64_t>(properties.sharedMemPerMultiprocessor);
   std::snprintf(caps->description, sizeof caps->description,
                 "%.80s, sm_%d, %d SMs, %d MB of L2, %.0f GB", properties.name,
                 caps->compute_capability, caps->sm_count, static_cast<int>(caps->l2_bytes >> 20),

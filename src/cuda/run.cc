@@ -6,7 +6,7 @@
 #include "cuda/backend.h"
 #include "cuda/driver.h"
 #include "cuda/kernels.h"
-#include "cuda/row_args.h"
+#include "cuda/launch.h"
 
 namespace softmax {
 namespace {
@@ -22,6 +22,23 @@ const void *kernel_for(std::int32_t algo, std::int32_t x_dtype, std::int32_t y_d
     case SOFTMAX_ALGO_REFERENCE: return reference_kernel_for(x_dtype, y_dtype);
     default: return nullptr;
   }
+}
+
+Launch plan(const Policy &policy, const Problem &problem, const Buffers &buffers) {
+  Launch launch;
+  launch.args.x = buffers.x;
+  launch.args.y = buffers.y;
+  launch.args.rows = problem.rows;
+  launch.args.cols = problem.cols;
+  launch.args.is_log = problem.is_log();
+  launch.args.empty_is_zero = problem.empty_is_zero();
+  launch.kernel = kernel_for(policy.algo, problem.x_dtype, problem.y_dtype);
+  // Rows go on grid.x, whose limit is 2^31 - 1 blocks; the kernels loop over what is left.
+  const std::int64_t blocks = (problem.rows + policy.rows_per_block - 1) / policy.rows_per_block;
+  launch.grid = dim3(static_cast<unsigned>(blocks < INT_MAX ? blocks : INT_MAX));
+  launch.block = dim3(static_cast<unsigned>(policy.threads_per_row),
+                      static_cast<unsigned>(policy.rows_per_block));
+  return launch;
 }
 
 Status check_pointer(const char *name, const void *pointer, const DeviceCaps &caps,
@@ -66,25 +83,11 @@ Status cuda_check_buffers(const DeviceCaps &caps, const CudaDevice &device, cons
 
 Status cuda_run(const DeviceCaps &caps, const CudaDevice &device, const Policy &policy,
                 const Problem &problem, const Buffers &buffers, softmax_stream_t stream) {
-  const void *kernel = kernel_for(policy.algo, problem.x_dtype, problem.y_dtype);
-  if (kernel == nullptr) {
+  const Launch launch = plan(policy, problem, buffers);
+  if (launch.kernel == nullptr) {
     return fail(SOFTMAX_STATUS_INTERNAL, "no %s kernel for %s -> %s", algo_name(policy.algo),
                 dtype_name(problem.x_dtype), dtype_name(problem.y_dtype));
   }
-  RowArgs args;
-  args.x = buffers.x;
-  args.y = buffers.y;
-  args.rows = problem.rows;
-  args.cols = problem.cols;
-  args.is_log = problem.is_log();
-  args.empty_is_zero = problem.empty_is_zero();
-  void *arguments[] = {&args};
-
-  // Rows go on grid.x, whose limit is 2^31 - 1 blocks; the kernels loop over what is left.
-  const std::int64_t blocks = (problem.rows + policy.rows_per_block - 1) / policy.rows_per_block;
-  const dim3 grid(static_cast<unsigned>(blocks < INT_MAX ? blocks : INT_MAX));
-  const dim3 block(static_cast<unsigned>(policy.threads_per_row),
-                   static_cast<unsigned>(policy.rows_per_block));
 
   PendingErrorScope pending;
   const ContextScope scope(device.context);
@@ -93,7 +96,7 @@ Status cuda_run(const DeviceCaps &caps, const CudaDevice &device, const Policy &
                 static_cast<int>(caps.ordinal));
   }
   // The launch's own result: cudaGetLastError would also report an older error of the caller's.
-  const cudaError_t error = pending(cudaLaunchKernel(kernel, grid, block, arguments, 0, stream));
+  const cudaError_t error = pending(enqueue(launch, caps.ordinal, stream));
   if (error == cudaSuccess) return SOFTMAX_SUCCESS;
   return fail_cuda(status_of(error), error, "launching %s on CUDA device %d: %s (%s)",
                    algo_name(policy.algo), static_cast<int>(caps.ordinal), cudaGetErrorName(error),

@@ -5,87 +5,11 @@
 #include <cstdio>
 
 #include "core/dtype.h"
+#include "select/policy.h"
 #include "select/tuning.h"
 
 namespace softmax {
 namespace {
-
-constexpr int kWarp = 32;
-constexpr int kBlockThreads = 256;
-constexpr int kVectorBytes = 16;
-
-// The least power of two that is >= value, between 32 and 256: threads that share a row.
-int threads_for(std::int64_t value) {
-  int threads = kWarp;
-  while (threads < kBlockThreads && threads < value) threads *= 2;
-  return threads;
-}
-
-// Shared memory that one participant of a block reduction needs: a maximum and a compensated sum.
-std::int64_t reduction_slot_bytes(const Problem &p) {
-  return p.x_dtype == SOFTMAX_DTYPE_F64 ? 24 : 12;
-}
-
-// ---- policies, one function a stem. They look at N and the types, never at M. ----
-
-Policy naive_policy(const Problem &) {
-  Policy policy;
-  policy.threads_per_row = 1;
-  policy.rows_per_block = 64;
-  return policy;
-}
-
-Policy shared_policy(const Problem &p) {
-  Policy policy;
-  policy.threads_per_row = kBlockThreads;
-  policy.rows_per_block = 1;
-  policy.smem_bytes = kBlockThreads * reduction_slot_bytes(p);
-  return policy;
-}
-
-// A thread takes four elements of a short row before another warp is added: below that, the second
-// stage of the reduction costs more than the warp brings.
-Policy shuffle_policy(const Problem &p) {
-  Policy policy;
-  policy.threads_per_row = threads_for((p.cols + 3) / 4);
-  policy.rows_per_block = kBlockThreads / policy.threads_per_row;
-  policy.smem_bytes = kBlockThreads / kWarp * reduction_slot_bytes(p);
-  return policy;
-}
-
-Policy vector_policy(const Problem &p) {
-  const int per_load = kVectorBytes / dtype_size(p.x_dtype);
-  Policy policy;
-  policy.threads_per_row = threads_for((p.cols + per_load - 1) / per_load);
-  policy.rows_per_block = kBlockThreads / policy.threads_per_row;
-  policy.vec_bytes = kVectorBytes;
-  policy.smem_bytes = kBlockThreads / kWarp * reduction_slot_bytes(p);
-  return policy;
-}
-
-Policy online_policy(const Problem &p) {
-  Policy policy;
-  policy.threads_per_row = kBlockThreads;
-  policy.rows_per_block = 1;
-  policy.vec_bytes = kVectorBytes;
-  policy.smem_bytes = kBlockThreads / kWarp * reduction_slot_bytes(p);
-  return policy;
-}
-
-Policy warp_online_policy(const Problem &) {
-  Policy policy;
-  policy.threads_per_row = kWarp;
-  policy.rows_per_block = kBlockThreads / kWarp;
-  policy.vec_bytes = kVectorBytes;
-  return policy;
-}
-
-Policy reference_policy(const Problem &) {
-  Policy policy;
-  policy.threads_per_row = 1;
-  policy.rows_per_block = kWarp;
-  return policy;
-}
 
 // ---- candidates ----
 
@@ -93,7 +17,7 @@ struct Candidate {
   std::int32_t algo;
   bool on_cuda;
   bool on_cpu;
-  Policy (*policy)(const Problem &);  // null: not in this release
+  PolicyFunction *policy;  // null: not in this release
 };
 
 // In the order in which AUTO asks. The ladder comes last, from its top.
@@ -113,26 +37,23 @@ constexpr Candidate kCandidates[] = {
     {SOFTMAX_ALGO_REFERENCE, true, true, reference_policy},
 };
 
-Policy make_policy(const Candidate &candidate, const DeviceCaps &caps, const Problem &problem) {
-  Policy policy;
-  if (caps.is_cuda) policy = candidate.policy(problem);
-  policy.algo = candidate.algo;
-  return policy;
-}
-
-// Why the candidate cannot run the problem at all; false where it can.
-bool cannot_run(const Candidate &candidate, const DeviceCaps &caps, char *why, std::size_t cap) {
+// Fills in the policy, or says why the candidate cannot run the problem at all and returns false.
+bool can_run(const Candidate &candidate, const DeviceCaps &caps, const Problem &problem,
+             Policy *policy, char *why, std::size_t cap) {
   if (candidate.policy == nullptr) {
     std::snprintf(why, cap, "not in this release");
-    return true;
+    return false;
   }
   if (caps.is_cuda ? !candidate.on_cuda : !candidate.on_cpu) {
     std::snprintf(why, cap,
                   "no %s kernel; a CPU handle takes auto, naive, vector, online and reference",
                   caps.is_cuda ? "CUDA" : "CPU");
-    return true;
+    return false;
   }
-  return false;
+  *policy = Policy{};
+  if (caps.is_cuda && !candidate.policy(caps, problem, policy, why, cap)) return false;
+  policy->algo = candidate.algo;
+  return true;
 }
 
 // The tuning row for N and where its range begins.
@@ -153,7 +74,7 @@ SelectOutcome select_auto(const DeviceCaps &caps, const Problem &problem, const 
   const TuningRow &row = row_for(table, problem.cols, &min_cols);
   for (const Candidate &candidate : kCandidates) {
     char why[sizeof selection->reason];
-    if (cannot_run(candidate, caps, why, sizeof why)) {
+    if (!can_run(candidate, caps, problem, &selection->policy, why, sizeof why)) {
       if (sink.fn != nullptr) sink.fn(sink.user, algo_name(candidate.algo), why);
       continue;
     }
@@ -165,7 +86,6 @@ SelectOutcome select_auto(const DeviceCaps &caps, const Problem &problem, const 
       }
       continue;
     }
-    selection->policy = make_policy(candidate, caps, problem);
     if (row.max_cols == kNoLimit) {
       std::snprintf(selection->reason, sizeof selection->reason,
                     "the %s table has it at N of %" PRId64 " and above", table.name, min_cols);
@@ -187,11 +107,11 @@ SelectOutcome select(const DeviceCaps &caps, std::int32_t algo, const Problem &p
   if (algo == SOFTMAX_ALGO_AUTO) return select_auto(caps, problem, sink, selection);
   for (const Candidate &candidate : kCandidates) {
     if (candidate.algo != algo) continue;
-    if (cannot_run(candidate, caps, selection->reason, sizeof selection->reason)) {
+    if (!can_run(candidate, caps, problem, &selection->policy, selection->reason,
+                 sizeof selection->reason)) {
       if (sink.fn != nullptr) sink.fn(sink.user, algo_name(algo), selection->reason);
       return SelectOutcome::kDeclined;
     }
-    selection->policy = make_policy(candidate, caps, problem);
     std::snprintf(selection->reason, sizeof selection->reason, "asked for by name");
     return SelectOutcome::kChosen;
   }

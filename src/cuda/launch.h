@@ -1,0 +1,24 @@
+// One launch as a plain value, planned from a policy, and the call that enqueues it.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "core/problem.h"
+#include "cuda/row_args.h"
+
+namespace softmax {
+
+struct Launch {
+  const void *kernel = nullptr;  // null: there is none
+  dim3 grid = dim3(1);
+  dim3 block = dim3(1);
+  unsigned cluster = 0;        // blocks in a thread-block cluster; 0 and 1: none
+  bool cooperative = false;    // all blocks resident at once
+  std::size_t smem_bytes = 0;  // dynamic
+  RowArgs args = {};
+};
+
+// Enqueues it on the current device, which is `ordinal`.
+cudaError_t enqueue(const Launch &launch, int ordinal, cudaStream_t stream);
+
+}  // namespace softmax
