@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -59,6 +60,9 @@ class Runner {
   // Of the prepared shape.
   CopyTiming time_copy(const TimingBox &box);
   AlgoTiming run(softmax_algo_t algo, const TimingBox &box);
+  // The same for any other way to enqueue the prepared shape's softmax; `choice` stays empty.
+  using Call = std::function<softmax_status_t(const void *x, void *y, cudaStream_t stream)>;
+  AlgoTiming run_with(const Call &call, const TimingBox &box);
   // What the library would run for the prepared shape.
   softmax_choice_t choose(softmax_algo_t algo) const;
   // One launch, for a profiler; nothing is checked or timed.

@@ -133,19 +133,25 @@ struct TermSum {
       SOFTMAX_UNROLL
       for (int i = 0; i < kCount; ++i) others.add(term[i]);
     } else {
-      // A few terms at a time as a tree, so that few roundings lie on any path.
-      constexpr int kTogether = kCount < Exp::kTermsTogether ? kCount : Exp::kTermsTogether;
-      SOFTMAX_UNROLL
-      for (int first = 0; first < kCount; first += kTogether) {
-        SOFTMAX_UNROLL
-        for (int width = kTogether / 2; width > 0; width /= 2) {
-          SOFTMAX_UNROLL
-          for (int i = 0; i < width; ++i) term[first + i] += term[first + i + width];
-        }
-        others.add(term[first]);
-      }
+      add_terms<Exp::kTermsTogether>(term);
     }
     if (!(count == T(0))) ones.add(count);
+  }
+
+  // Terms that were computed elsewhere, none of them apart. A few at a time as a tree, so that few
+  // roundings lie on any path. Overwrites them.
+  template <int kMostTogether, int kCount>
+  SOFTMAX_HD void add_terms(T (&term)[kCount]) {
+    constexpr int kTogether = kCount < kMostTogether ? kCount : kMostTogether;
+    SOFTMAX_UNROLL
+    for (int first = 0; first < kCount; first += kTogether) {
+      SOFTMAX_UNROLL
+      for (int width = kTogether / 2; width > 0; width /= 2) {
+        SOFTMAX_UNROLL
+        for (int i = 0; i < width; ++i) term[first + i] += term[first + i + width];
+      }
+      others.add(term[first]);
+    }
   }
 
   SOFTMAX_HD CompensatedSum<T> combined() const {
@@ -212,10 +218,10 @@ struct RowFactors {
   T log_sum;      // log s
 };
 
-// `sum` is in units. A row without an element above -inf is NaN, or with empty_is_zero 0
+// `sum` is in units; log_sum is filled in where `is_log` asks for it. A row without an element above -inf is NaN, or with empty_is_zero 0
 // (log: -inf), which the maximum 0 brings about by itself. A NaN in the row has made the sum NaN.
 template <typename T>
-SOFTMAX_HD RowFactors<T> finish(T max, CompensatedSum<T> sum, bool empty_is_zero) {
+SOFTMAX_HD RowFactors<T> finish(T max, CompensatedSum<T> sum, bool empty_is_zero, bool is_log = true) {
   // Not sum.hi == 0: exp of -inf is no more than nothing beside a 1.
   if (max < Limits<T>::lowest() && sum.hi == sum.hi) {
     const T nan = Limits<T>::infinity() - Limits<T>::infinity();
@@ -228,7 +234,7 @@ SOFTMAX_HD RowFactors<T> finish(T max, CompensatedSum<T> sum, bool empty_is_zero
   const T residual = fused_multiply_add(-inverse, hi, T(1));
   return {finite_reference(max), inverse,
           fused_multiply_add(-inverse, sum.lo * kFromUnit, residual),
-          log_1_plus(sum.without(sum_unit<T>()) * kFromUnit)};
+          is_log ? log_1_plus(sum.without(sum_unit<T>()) * kFromUnit) : T(0)};
 }
 
 template <typename T>

@@ -53,6 +53,7 @@ struct Policy {
   std::int32_t vec_bytes = 0;
   std::int32_t packs = 0;  // 16-byte words of a row that a thread holds in registers
   std::int32_t cluster = 0;
+  std::int32_t row_blocks = 0;  // that share a row of slabs
   std::int32_t stages = 0;
   std::int32_t blocks_per_sm = 0;  // of a persistent grid; 0: a block for every rows_per_block rows
   std::int64_t slab_bytes = 0;     // of a row that are reduced as one
@@ -63,7 +64,7 @@ struct Policy {
 inline bool operator==(const Policy &a, const Policy &b) {
   return a.algo == b.algo && a.threads_per_row == b.threads_per_row &&
          a.rows_per_block == b.rows_per_block && a.vec_bytes == b.vec_bytes && a.packs == b.packs &&
-         a.cluster == b.cluster && a.stages == b.stages && a.blocks_per_sm == b.blocks_per_sm &&
+         a.cluster == b.cluster && a.row_blocks == b.row_blocks && a.stages == b.stages && a.blocks_per_sm == b.blocks_per_sm &&
          a.slab_bytes == b.slab_bytes && a.smem_bytes == b.smem_bytes &&
          a.workspace_bytes == b.workspace_bytes;
 }

@@ -12,6 +12,9 @@ const void *shuffle_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype);
 const void *vector_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype);
 const void *online_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype);
 const void *warp_online_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype);
+const void *tile_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype);
+const void *cluster_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype);
+const void *grid_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype);
 const void *reference_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype);
 
 }  // namespace softmax

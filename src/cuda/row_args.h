@@ -13,6 +13,16 @@ struct RowArgs {
   std::int64_t cols;
   bool is_log;
   bool empty_is_zero;
+
+  // For the kernels that stage rows in shared memory: the ring, and what a slot takes.
+  std::int32_t slots;
+  std::int32_t slot_bytes;
+  std::int32_t tile_rows;   // TILE: whole rows
+  std::int32_t row_lanes;   // TILE: that share a row
+  std::int32_t slab_cols;   // CLUSTER, GRID: a part of one row
+  std::int32_t slabs;       // in a row
+  std::int32_t row_blocks;  // that share a row
+  void *workspace;          // GRID: see grid.cuh
 };
 
 }  // namespace softmax

@@ -7,6 +7,7 @@
 #include "cuda/driver.h"
 #include "cuda/kernels.h"
 #include "cuda/launch.h"
+#include "cuda/slab_plan.h"
 
 namespace softmax {
 namespace {
@@ -19,12 +20,16 @@ const void *kernel_for(std::int32_t algo, std::int32_t x_dtype, std::int32_t y_d
     case SOFTMAX_ALGO_VECTOR: return vector_kernel_for(x_dtype, y_dtype);
     case SOFTMAX_ALGO_ONLINE: return online_kernel_for(x_dtype, y_dtype);
     case SOFTMAX_ALGO_WARP_ONLINE: return warp_online_kernel_for(x_dtype, y_dtype);
+    case SOFTMAX_ALGO_TILE: return tile_kernel_for(x_dtype, y_dtype);
+    case SOFTMAX_ALGO_CLUSTER: return cluster_kernel_for(x_dtype, y_dtype);
+    case SOFTMAX_ALGO_GRID: return grid_kernel_for(x_dtype, y_dtype);
     case SOFTMAX_ALGO_REFERENCE: return reference_kernel_for(x_dtype, y_dtype);
     default: return nullptr;
   }
 }
 
-Launch plan(const Policy &policy, const Problem &problem, const Buffers &buffers) {
+Launch plan(const DeviceCaps &caps, const Policy &policy, const Problem &problem,
+            const Buffers &buffers) {
   Launch launch;
   launch.args.x = buffers.x;
   launch.args.y = buffers.y;
@@ -33,12 +38,38 @@ Launch plan(const Policy &policy, const Problem &problem, const Buffers &buffers
   launch.args.is_log = problem.is_log();
   launch.args.empty_is_zero = problem.empty_is_zero();
   launch.kernel = kernel_for(policy.algo, problem.x_dtype, problem.y_dtype);
+  switch (policy.algo) {
+    case SOFTMAX_ALGO_TILE: plan_tile(caps, policy, problem, &launch); return launch;
+    case SOFTMAX_ALGO_CLUSTER: plan_cluster(caps, policy, problem, &launch); return launch;
+    case SOFTMAX_ALGO_GRID: plan_grid(caps, policy, problem, &launch); return launch;
+    default: break;
+  }
   // Rows go on grid.x, whose limit is 2^31 - 1 blocks; the kernels loop over what is left.
   const std::int64_t blocks = (problem.rows + policy.rows_per_block - 1) / policy.rows_per_block;
   launch.grid = dim3(static_cast<unsigned>(blocks < INT_MAX ? blocks : INT_MAX));
   launch.block = dim3(static_cast<unsigned>(policy.threads_per_row),
                       static_cast<unsigned>(policy.rows_per_block));
   return launch;
+}
+
+// GRID: in the caller's workspace where it is large enough, else in stream-ordered memory, which in
+// a capture becomes the graph's own.
+cudaError_t enqueue_with_workspace(Launch *launch, const Problem &problem, const Buffers &buffers,
+                                   int ordinal, cudaStream_t stream) {
+  const std::size_t bytes = grid_workspace_bytes(*launch, problem);
+  const bool own = buffers.workspace == nullptr || buffers.workspace_bytes < bytes;
+  launch->args.workspace = buffers.workspace;
+  if (own) {
+    if (cudaError_t error = cudaMallocAsync(&launch->args.workspace, bytes, stream)) return error;
+  }
+  cudaError_t error =
+      cudaMemsetAsync(launch->args.workspace, 0, grid_counter_bytes(*launch), stream);
+  if (error == cudaSuccess) error = enqueue(*launch, ordinal, stream);
+  if (own) {
+    const cudaError_t freed = cudaFreeAsync(launch->args.workspace, stream);
+    if (error == cudaSuccess) error = freed;
+  }
+  return error;
 }
 
 Status check_pointer(const char *name, const void *pointer, const DeviceCaps &caps,
@@ -83,7 +114,7 @@ Status cuda_check_buffers(const DeviceCaps &caps, const CudaDevice &device, cons
 
 Status cuda_run(const DeviceCaps &caps, const CudaDevice &device, const Policy &policy,
                 const Problem &problem, const Buffers &buffers, softmax_stream_t stream) {
-  const Launch launch = plan(policy, problem, buffers);
+  Launch launch = plan(caps, policy, problem, buffers);
   if (launch.kernel == nullptr) {
     return fail(SOFTMAX_STATUS_INTERNAL, "no %s kernel for %s -> %s", algo_name(policy.algo),
                 dtype_name(problem.x_dtype), dtype_name(problem.y_dtype));
@@ -95,8 +126,11 @@ Status cuda_run(const DeviceCaps &caps, const CudaDevice &device, const Policy &
     return fail(SOFTMAX_STATUS_CUDA, "the context of CUDA device %d cannot be made current",
                 static_cast<int>(caps.ordinal));
   }
-  // The launch's own result: cudaGetLastError would also report an older error of the caller's.
-  const cudaError_t error = pending(enqueue(launch, caps.ordinal, stream));
+  // The calls' own results: cudaGetLastError would also report an older error of the caller's.
+  const cudaError_t error =
+      pending(policy.algo == SOFTMAX_ALGO_GRID
+                  ? enqueue_with_workspace(&launch, problem, buffers, caps.ordinal, stream)
+                  : enqueue(launch, caps.ordinal, stream));
   if (error == cudaSuccess) return SOFTMAX_SUCCESS;
   return fail_cuda(status_of(error), error, "launching %s on CUDA device %d: %s (%s)",
                    algo_name(policy.algo), static_cast<int>(caps.ordinal), cudaGetErrorName(error),

@@ -20,6 +20,9 @@ PolicyFunction shuffle_policy;
 PolicyFunction vector_policy;
 PolicyFunction online_policy;
 PolicyFunction warp_online_policy;
+PolicyFunction tile_policy;
+PolicyFunction cluster_policy;
+PolicyFunction grid_policy;
 PolicyFunction reference_policy;
 
 }  // namespace softmax

@@ -1,0 +1,21 @@
+// From a policy to the launch of a kernel that stages rows in shared memory: TILE, CLUSTER, GRID.
+#pragma once
+
+#include "core/problem.h"
+#include "cuda/launch.h"
+
+namespace softmax {
+
+// Fills in grid, block, shared memory and the arguments that the kernel's own header explains.
+void plan_tile(const DeviceCaps &caps, const Policy &policy, const Problem &problem,
+               Launch *launch);
+void plan_cluster(const DeviceCaps &caps, const Policy &policy, const Problem &problem,
+                  Launch *launch);
+void plan_grid(const DeviceCaps &caps, const Policy &policy, const Problem &problem,
+               Launch *launch);
+
+// What GRID needs of global memory for this launch: counters, which must be 0, and sums.
+std::size_t grid_counter_bytes(const Launch &launch);
+std::size_t grid_workspace_bytes(const Launch &launch, const Problem &problem);
+
+}  // namespace softmax
