@@ -104,6 +104,22 @@ SOFTMAX_HD T finite_reference(T max) {
   return max < Limits<T>::lowest() ? Limits<T>::lowest() : max;
 }
 
+// Adds terms to a sum, a few at a time as a tree, so that few roundings lie on any path. Overwrites
+// them.
+template <int kMostTogether, typename Sum, typename T, int kCount>
+SOFTMAX_HD void add_terms(Sum &sum, T (&term)[kCount]) {
+  constexpr int kTogether = kCount < kMostTogether ? kCount : kMostTogether;
+  SOFTMAX_UNROLL
+  for (int first = 0; first < kCount; first += kTogether) {
+    SOFTMAX_UNROLL
+    for (int width = kTogether / 2; width > 0; width /= 2) {
+      SOFTMAX_UNROLL
+      for (int i = 0; i < width; ++i) term[first + i] += term[first + i + width];
+    }
+    sum.add(term[first]);
+  }
+}
+
 // The sum in units of exp(x - reference) over many x, a group at a time, where the elements that
 // equal the reference are counted apart from the others. The reference's own 1 can then be taken
 // out exactly, however small the rest is and however many terms it has: a compensated sum that
@@ -133,25 +149,9 @@ struct TermSum {
       SOFTMAX_UNROLL
       for (int i = 0; i < kCount; ++i) others.add(term[i]);
     } else {
-      add_terms<Exp::kTermsTogether>(term);
+      add_terms<Exp::kTermsTogether>(others, term);
     }
     if (!(count == T(0))) ones.add(count);
-  }
-
-  // Terms that were computed elsewhere, none of them apart. A few at a time as a tree, so that few
-  // roundings lie on any path. Overwrites them.
-  template <int kMostTogether, int kCount>
-  SOFTMAX_HD void add_terms(T (&term)[kCount]) {
-    constexpr int kTogether = kCount < kMostTogether ? kCount : kMostTogether;
-    SOFTMAX_UNROLL
-    for (int first = 0; first < kCount; first += kTogether) {
-      SOFTMAX_UNROLL
-      for (int width = kTogether / 2; width > 0; width /= 2) {
-        SOFTMAX_UNROLL
-        for (int i = 0; i < width; ++i) term[first + i] += term[first + i + width];
-      }
-      others.add(term[first]);
-    }
   }
 
   SOFTMAX_HD CompensatedSum<T> combined() const {
@@ -240,6 +240,100 @@ SOFTMAX_HD RowFactors<T> finish(T max, CompensatedSum<T> sum, bool empty_is_zero
 template <typename T>
 SOFTMAX_HD RowFactors<T> finish(Pair<T> row, bool empty_is_zero) {
   return finish(row.max, row.sum_against(row.max), empty_is_zero);
+}
+
+// ---- the read-once kernels' sums ----
+//
+// Float terms are added in float a few at a time and then in double, which is cheaper than carrying
+// the error along and as exact; double ones with their error. Whoever knows the maximum first, as
+// these kernels do, needs no running reference.
+template <typename T>
+struct WideSum;
+template <>
+struct WideSum<float> {
+  double value = 0.0;
+
+  SOFTMAX_HD void add(float term) { value += double(term); }
+  SOFTMAX_HD void add(const WideSum &other) { value += other.value; }
+  SOFTMAX_HD void times_exp(Split<float> d) {
+    value *= double(exp_times(d, 0x1p64f)) * 0x1p-64;
+  }
+  // The sum, rounded, and what rounding took from it.
+  SOFTMAX_HD CompensatedSum<float> compensated() const {
+    CompensatedSum<float> sum;
+    sum.hi = float(value);
+    sum.lo = float(value - double(sum.hi));
+    return sum;
+  }
+};
+template <>
+struct WideSum<double> {
+  CompensatedSum<double> value;
+
+  SOFTMAX_HD void add(double term) { value.add(term); }
+  SOFTMAX_HD void add(const WideSum &other) { value.add(other.value); }
+  SOFTMAX_HD void times_exp(Split<double> d) { value.times_exp(d); }
+  SOFTMAX_HD CompensatedSum<double> compensated() const { return value; }
+};
+
+// The sum of a part of a row, in units, and apart from it how many elements equal the part's
+// maximum (for log-softmax, where they must not round the others away; else 0).
+template <typename T>
+struct RowPart {
+  T max;
+  T ones;
+  WideSum<T> others;
+
+  // The union of two parts whose sums are against the same reference.
+  SOFTMAX_HD void add(const RowPart &other) {
+    ones += other.ones;
+    others.add(other.others);
+  }
+  // Against a larger maximum: its own ones are terms like any other then. Equal maxima are not
+  // subtracted: they may be infinite.
+  SOFTMAX_HD void rescale(T new_max) {
+    if (max == new_max) return;
+    others.add(ones);
+    others.times_exp(raw_difference(max, new_max));
+    ones = T(0);
+    max = new_max;
+  }
+};
+
+template <typename T>
+SOFTMAX_HD RowFactors<T> finish(const RowPart<T> &row, bool empty_is_zero, bool is_log) {
+  const CompensatedSum<T> others = row.others.compensated();
+  CompensatedSum<T> total = others;
+  if (is_log) total.add(row.ones);
+  const bool empty = row.max < Limits<T>::lowest();
+  RowFactors<T> factors = finish(row.max, total, empty_is_zero, is_log && empty);
+  if (is_log && !empty) {
+    CompensatedSum<T> rest = others;
+    rest.add(row.ones - sum_unit<T>());
+    factors.log_sum = log_1_plus((rest.hi + rest.lo) * T(0x1p-64));
+  }
+  return factors;
+}
+
+// What the exponentials of a part are multiplied by, exp(part_max - max) / s, in two parts.
+template <typename T>
+struct Scale {
+  T hi;
+  T lo;
+};
+
+template <typename T>
+SOFTMAX_HD Scale<T> scale_of(T part_max, const RowFactors<T> &row) {
+  Scale<T> scale{row.inverse_sum, row.inverse_sum * row.correction};
+  const T reference = finite_reference(part_max);
+  if (reference != row.max) {
+    const T factor = exp_of(raw_difference(reference, row.max));
+    const T hi = factor * scale.hi;
+    scale.lo =
+        fused_multiply_add(factor, scale.lo, fused_multiply_add(factor, row.inverse_sum, -hi));
+    scale.hi = hi;
+  }
+  return scale;
 }
 
 // One output element, where it is not worth keeping the exponential for a row.

@@ -7,7 +7,7 @@
 // Three forms with one interface (times, log_value):
 //   ShiftedExp<float>   at most 1.1 ulp, any reference; cheap where the reference is moderate
 //   ShiftedExp<double>  at most 1.25 ulp, any reference
-//   CoarseExp           about 2^-20 relative: for results that are rounded to 16 bits
+//   CoarseExp           about 2^-18 relative: for results that are rounded to 16 bits
 #pragma once
 
 #include "core/exp.h"
@@ -147,8 +147,31 @@ class ShiftedExp<float> {
   bool near_;
 };
 
-// For results of 16 bits, which need 2^-17 (binary16) at most: the hardware's power of two, on half
-// of the exponent and squared, so that results below its range are still reached.
+// The hardware's power of two, to about 2^-22. Results below 2^-126 are 0.
+SOFTMAX_HD float coarse_power_of_two(float exponent) {
+#if defined(__CUDA_ARCH__)
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(exponent));
+  return result;
+#else
+  return exponent < -126.0f ? 0.0f : exp2f(exponent);
+#endif
+}
+
+// To about 2^-22, for a normal number.
+SOFTMAX_HD float coarse_log2(float value) {
+#if defined(__CUDA_ARCH__)
+  float result;
+  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(value));
+  return result;
+#else
+  return log2f(value);
+#endif
+}
+
+// For results of 16 bits, which need 2^-17 (binary16) at most: the hardware's power of two. 2^64 is
+// in its exponent, so that results below its range are still reached; that costs the exponent 2^-18
+// at most.
 class CoarseExp {
  public:
   static constexpr int kTermsTogether = 8;
@@ -163,25 +186,32 @@ class CoarseExp {
     SOFTMAX_UNROLL
     for (int i = 0; i < kCount; ++i) result[i] = times(x[i], factor);
   }
+  // |factor| from 2^-60 to 2^64
   SOFTMAX_HD float times(float x, float factor) const {
-    constexpr float kHalfLog2E = 0.7213475204444817f;
-    const float root = power_of_two((x - reference_) * kHalfLog2E);
-    return root * factor * root;
+    return coarse_power_of_two(fmaf(x - reference_, kLog2E, 64.0f)) * (factor * 0x1p-64f);
   }
   SOFTMAX_HD float log_value(float x, float log_sum) const { return (x - reference_) - log_sum; }
 
+  static constexpr float kLog2E = 1.4426950408889634f;
+
  private:
-  static SOFTMAX_HD float power_of_two(float exponent) {
-#if defined(__CUDA_ARCH__)
-    float result;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(exponent));
-    return result;
-#else
-    return exp2f(exponent);
-#endif
+  float reference_;
+};
+
+// exp(x - max) / s for results of 16 bits, the division in the exponent: one operation less, and
+// any s.
+class CoarseOutput {
+ public:
+  SOFTMAX_HD CoarseOutput(float max, float inverse_sum)
+      : max_(max), offset_(coarse_log2(inverse_sum) + kUp) {}
+  SOFTMAX_HD float operator()(float x) const {
+    return coarse_power_of_two(fmaf(x - max_, CoarseExp::kLog2E, offset_)) * 0x1p-32f;
   }
 
-  float reference_;
+ private:
+  static constexpr float kUp = 32.0f;  // so that the subnormal numbers of bfloat16 are reached
+  float max_;
+  float offset_;
 };
 
 }  // namespace softmax

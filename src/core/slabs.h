@@ -7,22 +7,35 @@
 namespace softmax {
 
 struct Slabs {
-  std::int32_t cols = 0;   // of a slab; the last one may have fewer
-  std::int32_t count = 0;  // in a row
+  std::int32_t count = 0;         // in a row
+  std::int32_t cols = 0;          // of a slab; the last one may have fewer
+  std::int32_t warps = 0;         // that share a slab, a segment each
+  std::int32_t segment_cols = 0;  // of a segment; the last one may have fewer
 };
-
-constexpr std::int64_t kSlabColsMultiple = 16;  // every slab of a row is aligned as the row is
 
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 constexpr std::int64_t round_up(std::int64_t a, std::int64_t multiple) {
   return ceil_div(a, multiple) * multiple;
 }
 
-// Slabs as equal as can be, of at most `slab_bytes` (and a little: the rounding).
+constexpr std::int64_t kHeldBytes = 64;           // of a row, by a thread
+constexpr std::int64_t kSegmentBytes = 32 * kHeldBytes;  // by a warp
+
+// Slabs and segments as equal as can be, of at most `slab_bytes` and kSegmentBytes (and a little:
+// the rounding). Lanes take 4 bytes at a time, or one element of 8.
 constexpr Slabs cut_row(std::int64_t cols, int element_bytes, std::int64_t slab_bytes) {
+  const std::int64_t line_cols = 32 * (element_bytes < 4 ? 4 / element_bytes : 1);
   const std::int64_t wanted = ceil_div(cols * element_bytes, slab_bytes);
-  const std::int64_t width = round_up(ceil_div(cols, wanted), kSlabColsMultiple);
-  return {static_cast<std::int32_t>(width), static_cast<std::int32_t>(ceil_div(cols, width))};
+  const std::int64_t lines = ceil_div(ceil_div(cols, wanted), line_cols);
+  const std::int64_t warps = ceil_div(lines * line_cols * element_bytes, kSegmentBytes);
+  const std::int64_t segment = ceil_div(lines, warps) * line_cols;
+  const std::int64_t slab = warps * segment;
+  Slabs result;
+  result.count = static_cast<std::int32_t>(ceil_div(cols, slab));
+  result.cols = static_cast<std::int32_t>(slab);
+  result.warps = static_cast<std::int32_t>(warps);
+  result.segment_cols = static_cast<std::int32_t>(segment);
+  return result;
 }
 
 // A slot holds a range at any offset from a 16-byte boundary.
@@ -30,7 +43,7 @@ constexpr std::int64_t slot_bytes(std::int64_t range_bytes) {
   return round_up(range_bytes + 16, 128);
 }
 
-// max, ones, and the sum in two parts: PartSum of the accumulator type.
+// max, ones, and the sum in two parts: RowPart of the accumulator type.
 constexpr std::int64_t part_bytes(int accumulator_bytes) { return 4 * accumulator_bytes; }
 
 // Slots, their barriers, two barriers for the exchange, and two rows' parts (CLUSTER).
@@ -44,6 +57,15 @@ constexpr std::int64_t tile_rows(std::int64_t row_bytes, std::int64_t tile_bytes
   const std::int64_t fitting = tile_bytes / row_bytes;
   if (fitting < 1) return 1;
   return fitting < at_once ? fitting : fitting / at_once * at_once;
+}
+
+// TILE: how far apart the rows are that a warp takes together, for its lanes to meet 32 different
+// banks of shared memory: as much as makes the distance an odd multiple of the bytes that a row's
+// lanes read at once.
+constexpr std::int64_t row_spread(std::int64_t row_bytes, int lanes) {
+  const std::int64_t power_of_two_in_row = row_bytes & -row_bytes;
+  const std::int64_t spread = 4 * lanes / power_of_two_in_row;
+  return spread < 1 ? 1 : spread > 32 ? 32 : spread;
 }
 
 }  // namespace softmax

@@ -18,7 +18,7 @@ namespace softmax {
 template <typename T>
 class ClusterExchange {
  public:
-  __device__ __forceinline__ ClusterExchange(PartSum<T> *parts, std::uint64_t *barriers, int slabs,
+  __device__ __forceinline__ ClusterExchange(RowPart<T> *parts, std::uint64_t *barriers, int slabs,
                                              int blocks)
       : parts_(parts), barriers_(barriers), slabs_(slabs), blocks_(blocks) {}
 
@@ -28,9 +28,9 @@ class ClusterExchange {
   }
 
   // By the first warp, every lane with the same sum.
-  __device__ __forceinline__ void post(int slab, const PartSum<T> &part) const {
+  __device__ __forceinline__ void post(int slab, const RowPart<T> &part) const {
     const int lane = threadIdx.x;
-    PartSum<T> *const mine = &parts_[parity() * slabs_ + slab];
+    RowPart<T> *const mine = &parts_[parity() * slabs_ + slab];
     if (blocks_ == 1) {
       if (lane == 0) *mine = part;
     } else if (lane < blocks_) {
@@ -40,9 +40,7 @@ class ClusterExchange {
     }
   }
 
-  template <typename Acc>
-  __device__ __forceinline__ RowFactors<Acc> merge(const BlockReduction<Acc> &reduction,
-                                                   bool is_log, bool empty_is_zero) const {
+  __device__ __forceinline__ RowPart<T> merge(PartSlots<T> &slots, bool is_log) const {
     if (blocks_ == 1) {
       __syncthreads();
     } else {
@@ -50,39 +48,33 @@ class ClusterExchange {
       if (threadIdx.x == 0) {
         namespace ptx = cuda::ptx;
         ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, barrier,
-                                       static_cast<std::uint32_t>(slabs_ * sizeof(PartSum<T>)));
+                                       static_cast<std::uint32_t>(slabs_ * sizeof(RowPart<T>)));
       }
       wait_for(barrier, (row_ >> 1) & 1);
     }
-    const PartSum<T> *const parts = &parts_[parity() * slabs_];
-    return merge_parts<Acc>(
-        slabs_, [parts](int i) { return parts[i]; }, reduction, is_log, empty_is_zero);
+    const RowPart<T> *const parts = &parts_[parity() * slabs_];
+    return merge_parts<T>(
+        slabs_, [parts](int i) { return parts[i]; }, slots, is_log);
   }
 
-  __device__ __forceinline__ T part_max(int slab) const {
-    return parts_[parity() * slabs_ + slab].max;
-  }
   __device__ __forceinline__ void next_row() { ++row_; }
 
  private:
   __device__ __forceinline__ int parity() const { return row_ & 1; }
 
-  static __device__ __forceinline__ void send(PartSum<T> *to, std::uint64_t *barrier,
-                                              const PartSum<T> &part) {
-    if constexpr (sizeof(T) == 4) {
-      const std::uint32_t words[4] = {bits_of(part.max), bits_of(part.ones), bits_of(part.hi),
-                                      bits_of(part.lo)};
-      cuda::ptx::st_async(reinterpret_cast<std::uint32_t *>(to), words, barrier);
-    } else {
-      const std::uint64_t first[2] = {bits_of(part.max), bits_of(part.ones)};
-      const std::uint64_t second[2] = {bits_of(part.hi), bits_of(part.lo)};
-      std::uint64_t *const words = reinterpret_cast<std::uint64_t *>(to);
-      cuda::ptx::st_async(words, first, barrier);
-      cuda::ptx::st_async(words + 2, second, barrier);
+  static __device__ __forceinline__ void send(RowPart<T> *to, std::uint64_t *barrier,
+                                              const RowPart<T> &part) {
+    constexpr int kWords = sizeof(RowPart<T>) / sizeof(std::uint64_t);
+    std::uint64_t words[kWords];
+    memcpy(words, &part, sizeof part);
+#pragma unroll
+    for (int i = 0; i < kWords; i += 2) {
+      const std::uint64_t pair[2] = {words[i], words[i + 1]};
+      cuda::ptx::st_async(reinterpret_cast<std::uint64_t *>(to) + i, pair, barrier);
     }
   }
 
-  PartSum<T> *parts_;
+  RowPart<T> *parts_;
   std::uint64_t *barriers_;
   int slabs_;
   int blocks_;
@@ -91,40 +83,37 @@ class ClusterExchange {
 
 #endif  // SOFTMAX_BULK_COPY
 
-// 64 registers a thread, so that 1024 threads find room; double needs more.
-template <typename X>
-constexpr int kSlabBlocksPerSm = sizeof(X) == 8 ? 1 : 2;
-
 template <typename X, typename Y>
-__global__ void __launch_bounds__(kMaxSlabThreads, kSlabBlocksPerSm<X>) cluster_kernel(RowArgs args) {
+__global__ void __launch_bounds__(kMostSlabThreads<X, Y>) cluster_kernel(RowArgs args) {
 #if SOFTMAX_BULK_COPY
   using Acc = AccOf<X>;
+  using Exchange = ClusterExchange<Acc>;
   extern __shared__ __align__(128) unsigned char smem[];
-  __shared__ PartScratch<Acc> scratch;
+  __shared__ PartSlots<Acc> slots[2];
   std::uint64_t *const barriers =
       reinterpret_cast<std::uint64_t *>(smem + args.slots * args.slot_bytes);
-  PartSum<Acc> *const parts = reinterpret_cast<PartSum<Acc> *>(
+  RowPart<Acc> *const parts = reinterpret_cast<RowPart<Acc> *>(
       smem + args.slots * args.slot_bytes + (8 * (args.slots + 2) + 31) / 32 * 32);
 
   const std::uint64_t begin = address_of(args.x);
   const Ring<X> ring(smem, barriers, args.slots, args.slot_bytes,
                      {begin, begin + args.rows * args.cols * sizeof(X)});
-  const BlockReduction<Acc> reduction{scratch};
-  ClusterExchange<Acc> exchange(parts, barriers + args.slots, args.slabs, args.row_blocks);
+  Exchange exchange(parts, barriers + args.slots, args.slabs, args.row_blocks);
+  SlabRows<X, Y, Exchange> rows(args, ring, slots, exchange,
+                                static_cast<int>(blockIdx.x % args.row_blocks),
+                                blockIdx.x / args.row_blocks, gridDim.x / args.row_blocks);
   if (threadIdx.x == 0) {
     ring.initialise();
     exchange.initialise();
     cuda::ptx::fence_mbarrier_init(cuda::ptx::sem_release, cuda::ptx::scope_cluster);
+    rows.fill();
   }
   if (args.row_blocks > 1) {
     cooperative_groups::this_cluster().sync();
   } else {
     __syncthreads();
   }
-  const int rank = static_cast<int>(blockIdx.x) % args.row_blocks;
-  SlabRows<X, Y, ClusterExchange<Acc>>(args, ring, reduction, exchange, rank,
-                                       blockIdx.x / args.row_blocks, gridDim.x / args.row_blocks)
-      .run();
+  rows.run();
 #endif
 }
 

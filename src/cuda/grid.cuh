@@ -24,18 +24,16 @@ struct alignas(128) TeamCounter {
 template <typename T>
 class GridExchange {
  public:
-  __device__ __forceinline__ GridExchange(TeamCounter *counter, PartSum<T> *parts, int slabs,
+  __device__ __forceinline__ GridExchange(TeamCounter *counter, RowPart<T> *parts, int slabs,
                                           int blocks)
       : counter_(counter), parts_(parts), slabs_(slabs), blocks_(blocks) {}
 
   // By the first warp, every lane with the same sum.
-  __device__ __forceinline__ void post(int slab, const PartSum<T> &part) const {
+  __device__ __forceinline__ void post(int slab, const RowPart<T> &part) const {
     if (threadIdx.x == 0) row_parts()[slab] = part;
   }
 
-  template <typename Acc>
-  __device__ __forceinline__ RowFactors<Acc> merge(const BlockReduction<Acc> &reduction,
-                                                   bool is_log, bool empty_is_zero) const {
+  __device__ __forceinline__ RowPart<T> merge(PartSlots<T> &slots, bool is_log) const {
     if (threadIdx.x == 0) {
       cuda::atomic_ref<unsigned long long, cuda::thread_scope_device> arrivals(counter_->arrivals);
       arrivals.fetch_add(1, cuda::memory_order_release);
@@ -44,25 +42,31 @@ class GridExchange {
       }
     }
     __syncthreads();
-    const PartSum<T> *const parts = row_parts();
-    return merge_parts<Acc>(
-        slabs_, [parts](int i) { return read(parts + i); }, reduction, is_log, empty_is_zero);
+    const RowPart<T> *const parts = row_parts();
+    return merge_parts<T>(
+        slabs_, [parts](int i) { return read(parts + i); }, slots, is_log);
   }
 
-  __device__ __forceinline__ T part_max(int slab) const { return __ldcg(&row_parts()[slab].max); }
   __device__ __forceinline__ void next_row() { ++row_; }
 
  private:
-  __device__ __forceinline__ PartSum<T> *row_parts() const {
+  __device__ __forceinline__ RowPart<T> *row_parts() const {
     return parts_ + (row_ & 1) * slabs_;
   }
   // Past L1, which may hold what lay there two rows ago.
-  static __device__ __forceinline__ PartSum<T> read(const PartSum<T> *part) {
-    return {__ldcg(&part->max), __ldcg(&part->ones), __ldcg(&part->hi), __ldcg(&part->lo)};
+  static __device__ __forceinline__ RowPart<T> read(const RowPart<T> *from) {
+    static_assert(sizeof(RowPart<T>) % sizeof(uint4) == 0, "read in 16-byte words");
+    constexpr int kWords = sizeof(RowPart<T>) / sizeof(uint4);
+    uint4 words[kWords];
+#pragma unroll
+    for (int i = 0; i < kWords; ++i) words[i] = __ldcg(reinterpret_cast<const uint4 *>(from) + i);
+    RowPart<T> part;
+    memcpy(&part, words, sizeof part);
+    return part;
   }
 
   TeamCounter *counter_;
-  PartSum<T> *parts_;
+  RowPart<T> *parts_;
   int slabs_;
   unsigned long long blocks_;
   unsigned long long row_ = 0;
@@ -71,31 +75,32 @@ class GridExchange {
 #endif  // SOFTMAX_BULK_COPY
 
 template <typename X, typename Y>
-__global__ void __launch_bounds__(kMaxSlabThreads, sizeof(X) == 8 ? 1 : 2) grid_kernel(RowArgs args) {
+__global__ void __launch_bounds__(kMostSlabThreads<X, Y>) grid_kernel(RowArgs args) {
 #if SOFTMAX_BULK_COPY
   using Acc = AccOf<X>;
+  using Exchange = GridExchange<Acc>;
   extern __shared__ __align__(128) unsigned char smem[];
-  __shared__ PartScratch<Acc> scratch;
+  __shared__ PartSlots<Acc> slots[2];
   std::uint64_t *const barriers =
       reinterpret_cast<std::uint64_t *>(smem + args.slots * args.slot_bytes);
   const std::uint64_t begin = address_of(args.x);
   const Ring<X> ring(smem, barriers, args.slots, args.slot_bytes,
                      {begin, begin + args.rows * args.cols * sizeof(X)});
-  const BlockReduction<Acc> reduction{scratch};
   const int team = static_cast<int>(blockIdx.x) / args.row_blocks;
   const int teams = static_cast<int>(gridDim.x) / args.row_blocks;
   TeamCounter *const counters = static_cast<TeamCounter *>(args.workspace);
-  PartSum<Acc> *const parts = reinterpret_cast<PartSum<Acc> *>(counters + teams);
-  GridExchange<Acc> exchange(counters + team, parts + std::int64_t{2} * team * args.slabs,
-                             args.slabs, args.row_blocks);
+  RowPart<Acc> *const parts = reinterpret_cast<RowPart<Acc> *>(counters + teams);
+  Exchange exchange(counters + team, parts + std::int64_t{2} * team * args.slabs, args.slabs,
+                    args.row_blocks);
+  SlabRows<X, Y, Exchange> rows(args, ring, slots, exchange,
+                                static_cast<int>(blockIdx.x) % args.row_blocks, team, teams);
   if (threadIdx.x == 0) {
     ring.initialise();
     cuda::ptx::fence_mbarrier_init(cuda::ptx::sem_release, cuda::ptx::scope_cluster);
+    rows.fill();
   }
   __syncthreads();
-  SlabRows<X, Y, GridExchange<Acc>>(args, ring, reduction, exchange,
-                                    static_cast<int>(blockIdx.x) % args.row_blocks, team, teams)
-      .run();
+  rows.run();
 #endif
 }
 

@@ -13,19 +13,19 @@ constexpr std::size_t kPlainSmemBytes = 48 << 10;  // what a kernel may have wit
 // would cost a third of it. A slot lost to a collision is only asked for again.
 class Allowed {
  public:
-  bool contains(const void *kernel, int device) const {
-    return slot(kernel, device).load(std::memory_order_relaxed) == key(kernel, device);
+  bool contains(std::uintptr_t key) const {
+    return slot(key).load(std::memory_order_relaxed) == key;
   }
-  void insert(const void *kernel, int device) {
-    slot(kernel, device).store(key(kernel, device), std::memory_order_relaxed);
+  void insert(std::uintptr_t key) { slot(key).store(key, std::memory_order_relaxed); }
+
+  static std::uintptr_t key(const Launch &launch, int device) {
+    return reinterpret_cast<std::uintptr_t>(launch.kernel) ^
+           (std::uintptr_t(2 * device + (launch.cluster > 1 ? 1 : 0)) << 48);
   }
 
  private:
-  static std::uintptr_t key(const void *kernel, int device) {
-    return reinterpret_cast<std::uintptr_t>(kernel) ^ (std::uintptr_t(device) << 56);
-  }
-  std::atomic<std::uintptr_t> &slot(const void *kernel, int device) const {
-    return slots_[(key(kernel, device) * 0x9e3779b97f4a7c15u >> 56) % kSlots];
+  std::atomic<std::uintptr_t> &slot(std::uintptr_t key) const {
+    return slots_[(key * 0x9e3779b97f4a7c15u >> 56) % kSlots];
   }
   static constexpr int kSlots = 256;
   mutable std::atomic<std::uintptr_t> slots_[kSlots] = {};
@@ -35,7 +35,8 @@ Allowed allowed;
 
 cudaError_t allow(const Launch &launch, int device) {
   if (launch.smem_bytes <= kPlainSmemBytes && launch.cluster <= 1) return cudaSuccess;
-  if (allowed.contains(launch.kernel, device)) return cudaSuccess;
+  const std::uintptr_t key = Allowed::key(launch, device);
+  if (allowed.contains(key)) return cudaSuccess;
   int limit = 0;
   cudaError_t error =
       cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
@@ -50,7 +51,7 @@ cudaError_t allow(const Launch &launch, int device) {
     error = cudaFuncSetAttribute(launch.kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
     if (error != cudaSuccess) return error;
   }
-  allowed.insert(launch.kernel, device);
+  allowed.insert(key);
   return cudaSuccess;
 }
 

@@ -12,8 +12,8 @@
 namespace softmax {
 namespace {
 
-const void *kernel_for(std::int32_t algo, std::int32_t x_dtype, std::int32_t y_dtype) {
-  switch (algo) {
+const void *kernel_for(const Policy &policy, std::int32_t x_dtype, std::int32_t y_dtype) {
+  switch (policy.algo) {
     case SOFTMAX_ALGO_NAIVE: return naive_kernel_for(x_dtype, y_dtype);
     case SOFTMAX_ALGO_SHARED: return shared_kernel_for(x_dtype, y_dtype);
     case SOFTMAX_ALGO_SHUFFLE: return shuffle_kernel_for(x_dtype, y_dtype);
@@ -37,7 +37,7 @@ Launch plan(const DeviceCaps &caps, const Policy &policy, const Problem &problem
   launch.args.cols = problem.cols;
   launch.args.is_log = problem.is_log();
   launch.args.empty_is_zero = problem.empty_is_zero();
-  launch.kernel = kernel_for(policy.algo, problem.x_dtype, problem.y_dtype);
+  launch.kernel = kernel_for(policy, problem.x_dtype, problem.y_dtype);
   switch (policy.algo) {
     case SOFTMAX_ALGO_TILE: plan_tile(caps, policy, problem, &launch); return launch;
     case SOFTMAX_ALGO_CLUSTER: plan_cluster(caps, policy, problem, &launch); return launch;

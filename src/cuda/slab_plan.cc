@@ -25,10 +25,11 @@ void cut(const Policy &policy, const Problem &problem, Launch *launch) {
   RowArgs &args = launch->args;
   args.slabs = slabs.count;
   args.slab_cols = slabs.cols;
+  args.segment_cols = slabs.segment_cols;
   args.slots = policy.stages;
   args.slot_bytes = static_cast<std::int32_t>(slot_bytes(std::int64_t{slabs.cols} * size));
   args.row_blocks = std::min(policy.row_blocks, slabs.count);
-  launch->block = dim3(static_cast<unsigned>(policy.threads_per_row));
+  launch->block = dim3(static_cast<unsigned>(32 * slabs.warps));
 }
 
 }  // namespace
@@ -40,6 +41,7 @@ void plan_tile(const DeviceCaps &caps, const Policy &policy, const Problem &prob
   RowArgs &args = launch->args;
   args.tile_rows = static_cast<std::int32_t>(rows);
   args.row_lanes = policy.threads_per_row;
+  args.row_spread = static_cast<std::int32_t>(row_spread(row_bytes, policy.threads_per_row));
   args.slots = policy.stages;
   args.slot_bytes = static_cast<std::int32_t>(slot_bytes(rows * row_bytes));
   const std::int64_t blocks =

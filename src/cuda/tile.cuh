@@ -7,6 +7,7 @@
 
 #include "cuda/prim/bulk.cuh"
 #include "cuda/prim/part_reduce.cuh"
+#include "cuda/prim/segment.cuh"
 
 namespace softmax {
 
@@ -29,13 +30,18 @@ class Tiles {
     y_pairs_ = even && is_pair_aligned(static_cast<const Y *>(args.y));
   }
 
+  // By thread 0.
+  __device__ __forceinline__ void fill() {
+    for (int i = 0; i < ring_.count(); ++i) load_next();
+  }
+
   __device__ __forceinline__ void run() {
-    if (threadIdx.x == 0) {
-      for (int i = 0; i < ring_.count(); ++i) load_next();
-    }
     Turn turn;
     for (std::int64_t tile = blockIdx.x; tile < tiles_; tile += gridDim.x) {
-      X *const x = ring_.wait(turn, range<X>(args_.x, tile));
+      const ByteRange x_range = range<X>(args_.x, tile);
+      X *const x = reinterpret_cast<X *>(ring_.slot(turn.slot) + bulk_shift(x_range.begin));
+      ring_.wait(turn);
+      if (tile == 0 || tile == tiles_ - 1) ring_.fetch_ends(turn, x_range);
       turn.advance(ring_.count());
       const ByteRange y_range = range<Y>(args_.y, tile);
       if (in_slot_) {
@@ -44,14 +50,17 @@ class Tiles {
         fence_slot_writes();
         __syncthreads();
         if (threadIdx.x < kWarpThreads) store_range(y, y_range);
-        if (threadIdx.x == 0) wait_for_stores<0>();
+        // The store before this one has been read by now, or soon.
+        if (threadIdx.x == 0) wait_for_stores<1>();
       } else {
         rows(x, reinterpret_cast<Y *>(y_range.begin), tile_rows(tile), y_pairs_);
         fence_slot_writes();
         __syncthreads();
       }
-      if (threadIdx.x == 0) load_next();
+      // Into the slot of the tile before this one.
+      if (threadIdx.x == 0 && tile != blockIdx.x) load_next();
     }
+    if (threadIdx.x == 0) wait_for_stores<0>();
   }
 
  private:
@@ -78,22 +87,28 @@ class Tiles {
     const int cols = static_cast<int>(args_.cols);
     const int lanes = args_.row_lanes;
     const int thread = static_cast<int>(threadIdx.x);
-    const int step = static_cast<int>(blockDim.x) / lanes;
+    const LaneOf<0> who{thread % lanes, lanes};
+    const int active = (cols + lanes * kUnitCols<X> - 1) / (lanes * kUnitCols<X>) * kUnitCols<X>;
+    // A warp takes rows `spread` apart, and the next warp those beside them: blocks of rows that
+    // `spread` warps take.
+    const int spread = args_.row_spread;
+    const int block_rows = spread * (kWarpThreads / lanes);
+    const int rounds = (count + block_rows - 1) / block_rows * spread;
     // A whole warp goes round together: its lanes meet in the reductions.
-    for (int first = thread / kWarpThreads * (kWarpThreads / lanes); first < count; first += step) {
-      const int row = first + thread % kWarpThreads / lanes;
+    for (int round = thread / kWarpThreads; round < rounds; round += kTileThreads / kWarpThreads) {
+      const int row = round / spread * block_rows + round % spread +
+                      thread % kWarpThreads / lanes * spread;
       const bool present = row < count;
       const int offset = present ? row * cols : 0;
-      const Units in{present ? cols : 0, thread % lanes, lanes, x_pairs_};
-      const Acc max = group_lanes_max(staged_max(x + offset, in), lanes);
-      const TermSum<Acc> sum = group_lanes_sum(
-          staged_sum<X, Y>(x + offset, in, finite_reference(max), args_.is_log, true), lanes,
-          args_.is_log);
-      const RowFactors<Acc> factors =
-          finish(max, sum.combined(), args_.empty_is_zero, args_.is_log);
-      const Units out{in.cols, in.first, in.stride, out_pairs};
-      staged_output<X, Y>(x + offset, y + offset, in, out, max, factors, args_.is_log,
-                          kKeepsExp<X, Y> && !args_.is_log);
+      const int row_cols = present ? cols : 0;
+      Held<X, Y> held;
+      load_held(x + offset, who, row_cols, x_pairs_, held);
+      const Acc max = group_lanes_max(held_max(held), lanes);
+      const RowPart<Acc> sum = group_lanes_sum(held_sum<X, Y>(held, active, max, args_.is_log),
+                                               lanes, args_.is_log);
+      const RowFactors<Acc> factors = finish(sum, args_.empty_is_zero, args_.is_log);
+      held_output<X, Y>(held, active, max, factors, args_.is_log);
+      store_held(y + offset, who, row_cols, out_pairs, held);
     }
   }
 
@@ -110,7 +125,7 @@ class Tiles {
 #endif  // SOFTMAX_BULK_COPY
 
 template <typename X, typename Y>
-__global__ void __launch_bounds__(kTileThreads, sizeof(X) == 8 ? 2 : 4) tile_kernel(RowArgs args) {
+__global__ void __launch_bounds__(kTileThreads, sizeof(X) == 8 || sizeof(Y) > sizeof(X) ? 2 : 3) tile_kernel(RowArgs args) {
 #if SOFTMAX_BULK_COPY
   extern __shared__ __align__(128) unsigned char smem[];
   std::uint64_t *const barriers =
@@ -118,12 +133,14 @@ __global__ void __launch_bounds__(kTileThreads, sizeof(X) == 8 ? 2 : 4) tile_ker
   const std::uint64_t begin = address_of(args.x);
   const Ring<X> ring(smem, barriers, args.slots, args.slot_bytes,
                      {begin, begin + args.rows * args.cols * sizeof(X)});
+  Tiles<X, Y> tiles(args, ring);
   if (threadIdx.x == 0) {
     ring.initialise();
     cuda::ptx::fence_mbarrier_init(cuda::ptx::sem_release, cuda::ptx::scope_cluster);
+    tiles.fill();
   }
   __syncthreads();
-  Tiles<X, Y>(args, ring).run();
+  tiles.run();
 #endif
 }
 

@@ -54,13 +54,13 @@ bool tile_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char 
                  std::size_t cap) {
   if (!has_bulk_copies(caps, why, cap)) return false;
   const std::int64_t row_bytes = p.cols * dtype_size(p.x_dtype);
-  constexpr std::int64_t kMostRowBytes = 8192;
+  constexpr std::int64_t kMostRowBytes = kSegmentBytes;
   if (row_bytes > kMostRowBytes) {
     std::snprintf(why, cap, "a row of more than %d bytes is for cluster",
                   static_cast<int>(kMostRowBytes));
     return false;
   }
-  policy->threads_per_row = power_of_two_at_least(ceil_div(row_bytes, 48), 1, kWarp);
+  policy->threads_per_row = power_of_two_at_least(ceil_div(row_bytes, kHeldBytes), 1, kWarp);
   policy->rows_per_block = kTileThreads / policy->threads_per_row;
   policy->stages = 3;
   policy->slab_bytes = row_bytes * 8 > 16384 ? row_bytes * 8 : 16384;

@@ -5,25 +5,30 @@
 #include "cuda/kernels.h"
 #include "cuda/prim/row.cuh"
 
-// Pairs are those of dtype_pair_supported; a test asks for every one of them.
-#define SOFTMAX_INSTANTIATE(stem)                                                        \
-  namespace softmax {                                                                    \
-  const void *stem##_kernel_for(std::int32_t x, std::int32_t y) {                        \
-    if (x == SOFTMAX_DTYPE_F32 && y == x) return address(stem##_kernel<float, float>);   \
-    if (x == SOFTMAX_DTYPE_F64 && y == x) return address(stem##_kernel<double, double>); \
-    if (x == SOFTMAX_DTYPE_F16 && y == x) return address(stem##_kernel<__half, __half>); \
-    if (x == SOFTMAX_DTYPE_F16 && y == SOFTMAX_DTYPE_F32) {                              \
-      return address(stem##_kernel<__half, float>);                                      \
-    }                                                                                    \
-    if (x == SOFTMAX_DTYPE_BF16 && y == x) {                                             \
-      return address(stem##_kernel<__nv_bfloat16, __nv_bfloat16>);                       \
-    }                                                                                    \
-    if (x == SOFTMAX_DTYPE_BF16 && y == SOFTMAX_DTYPE_F32) {                             \
-      return address(stem##_kernel<__nv_bfloat16, float>);                               \
-    }                                                                                    \
-    return nullptr;                                                                      \
-  }                                                                                      \
+// Pairs are those of dtype_pair_supported; a test asks for every one of them. Further template
+// arguments follow the pair.
+#define SOFTMAX_INSTANTIATE_AS(lookup, kernel, ...)                                           \
+  namespace softmax {                                                                         \
+  const void *lookup(std::int32_t x, std::int32_t y) {                                        \
+    if (x == SOFTMAX_DTYPE_F32 && y == x) return address(kernel<float, float __VA_ARGS__>);   \
+    if (x == SOFTMAX_DTYPE_F64 && y == x) return address(kernel<double, double __VA_ARGS__>); \
+    if (x == SOFTMAX_DTYPE_F16 && y == x) return address(kernel<__half, __half __VA_ARGS__>); \
+    if (x == SOFTMAX_DTYPE_F16 && y == SOFTMAX_DTYPE_F32) {                                   \
+      return address(kernel<__half, float __VA_ARGS__>);                                      \
+    }                                                                                         \
+    if (x == SOFTMAX_DTYPE_BF16 && y == x) {                                                  \
+      return address(kernel<__nv_bfloat16, __nv_bfloat16 __VA_ARGS__>);                       \
+    }                                                                                         \
+    if (x == SOFTMAX_DTYPE_BF16 && y == SOFTMAX_DTYPE_F32) {                                  \
+      return address(kernel<__nv_bfloat16, float __VA_ARGS__>);                               \
+    }                                                                                         \
+    return nullptr;                                                                           \
+  }                                                                                           \
   }
+
+#define SOFTMAX_INSTANTIATE(stem) SOFTMAX_INSTANTIATE_AS(stem##_kernel_for, stem##_kernel, )
+#define SOFTMAX_INSTANTIATE_WITH_THREADS(stem, threads) \
+  SOFTMAX_INSTANTIATE_AS(stem##_##threads##_kernel_for, stem##_kernel, , threads)
 
 namespace softmax {
 

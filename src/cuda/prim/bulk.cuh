@@ -84,23 +84,25 @@ class Ring {
                        reinterpret_cast<const void *>(bulk.begin), bulk.size(), barrier);
   }
 
-  // By every thread: waits for the turn's copy and returns the range's first element.
-  __device__ __forceinline__ X *wait(Turn turn, ByteRange range) const {
+  // By every thread: waits for the turn's copy.
+  __device__ __forceinline__ void wait(Turn turn) const {
     wait_for(&barriers_[turn.slot], turn.phase);
-    X *first = reinterpret_cast<X *>(slot(turn.slot) + bulk_shift(range.begin));
-    // Only at the tensor's own ends, and the same for every thread.
+  }
+
+  // By every thread, after wait: brings the ends of a range that reaches an end of the tensor, where
+  // there is no whole word to copy.
+  __device__ __forceinline__ void fetch_ends(Turn turn, ByteRange range) const {
     const Window window = load_window(range, tensor_);
-    if (window.head.size() + window.tail.size() != 0) {
-      constexpr int kSize = static_cast<int>(sizeof(X));
-      const int thread = static_cast<int>(threadIdx.x);
-      copy_elements(first, reinterpret_cast<const X *>(window.head.begin),
-                    static_cast<int>(window.head.size()) / kSize, thread);
-      copy_elements(first + (window.tail.begin - range.begin) / kSize,
-                    reinterpret_cast<const X *>(window.tail.begin),
-                    static_cast<int>(window.tail.size()) / kSize, thread);
-      __syncthreads();
-    }
-    return first;
+    if (window.head.size() + window.tail.size() == 0) return;
+    constexpr int kSize = static_cast<int>(sizeof(X));
+    const int thread = static_cast<int>(threadIdx.x);
+    X *const first = reinterpret_cast<X *>(slot(turn.slot) + bulk_shift(range.begin));
+    copy_elements(first, reinterpret_cast<const X *>(window.head.begin),
+                  static_cast<int>(window.head.size()) / kSize, thread);
+    copy_elements(first + (window.tail.begin - range.begin) / kSize,
+                  reinterpret_cast<const X *>(window.tail.begin),
+                  static_cast<int>(window.tail.size()) / kSize, thread);
+    __syncthreads();
   }
 
  private:

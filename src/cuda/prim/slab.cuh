@@ -1,212 +1,256 @@
 // Rows in slabs: what CLUSTER and GRID share (compute capability 9.0 and above).
 //
-// A row is cut into slabs of a size that depends on N and the types alone. A block takes a run of
-// a row's slabs through a ring in shared memory, forms each slab's PartSum, exchanges them with the
-// blocks that share the row, and writes its slabs' outputs. Which block takes a slab, and how many
-// share a row, changes no bit: the order of additions is fixed within a slab and over the slabs.
+// A row is cut into slabs, a slab into one segment a warp, both by N and the types alone. Slabs come
+// through a ring in shared memory, whose copies run ahead of the work; a warp takes its segment into
+// registers, where it stays until it is written. One exchange of sums makes a row of the slabs:
+// which block takes a slab, and how many blocks share a row, changes no bit.
 //
-// Slabs stay in their slots from the first step to the last. Where a block has more slabs than
-// slots, the first ones are read a second time, the last of them first: those are likeliest to be
-// in L2 still.
+// A block that has more than one slab of a row keeps them in its slots and reads them from there
+// again; if it has more slabs than slots, the first ones are copied a second time, the last of them
+// first: those are likeliest to be in L2 still.
 #pragma once
 
 #include "cuda/prim/bulk.cuh"
 #include "cuda/prim/part_reduce.cuh"
+#include "cuda/prim/segment.cuh"
 
 namespace softmax {
 
-constexpr int kMaxSlabThreads = 512;
+// 64 registers a thread. float64 needs more, and so do 32 columns that become float32.
+template <typename X, typename Y>
+constexpr int kMostSlabThreads = sizeof(X) == 8 || sizeof(Y) > sizeof(X) ? 512 : 1024;
 
 #if SOFTMAX_BULK_COPY
 
 // The slabs of one block, in the order in which its ring takes them: for every row the slabs that
-// will be read again, those that stay, and the first ones again.
+// will be copied again, those that stay, and the first ones again.
 struct SlabOrder {
   int first;  // slab of the row
   int count;
-  int again;  // of them, read twice
+  int again;  // of them, copied twice
 
   __device__ __forceinline__ SlabOrder(const RowArgs &args, int rank) {
-    const std::int64_t slabs = args.slabs;
-    first = static_cast<int>(slabs * rank / args.row_blocks);
-    count = static_cast<int>(slabs * (rank + 1) / args.row_blocks) - first;
+    first = static_cast<int>(std::int64_t{args.slabs} * rank / args.row_blocks);
+    count = static_cast<int>(std::int64_t{args.slabs} * (rank + 1) / args.row_blocks) - first;
     // A slot or two are left for what comes next.
     const int kept = args.slots > 2 ? args.slots - 2 : 1;
     again = count <= args.slots ? 0 : count - kept;
   }
-  __device__ __forceinline__ int loads() const { return count + again; }
-  __device__ __forceinline__ int slab(int load) const {
-    return first + (load < count ? load : again - 1 - (load - count));
+  __device__ __forceinline__ int copies() const { return count + again; }
+  __device__ __forceinline__ int slab(int copy) const {
+    return first + (copy < count ? copy : again - 1 - (copy - count));
   }
 };
 
-// One block's work on the rows row, row + row_step, ...
+// One block's work on the rows first_row, first_row + row_step, ...
 template <typename X, typename Y, typename Exchange>
 class SlabRows {
  public:
   using Acc = AccOf<X>;
 
   __device__ __forceinline__ SlabRows(const RowArgs &args, const Ring<X> &ring,
-                                      const BlockReduction<Acc> &reduction, Exchange &exchange,
-                                      int rank, std::int64_t first_row, std::int64_t row_step)
+                                      PartSlots<Acc> (&slots)[2], Exchange &exchange, int rank,
+                                      std::int64_t first_row, std::int64_t row_step)
       : args_(args),
         ring_(ring),
-        reduction_(reduction),
+        slots_(slots),
         exchange_(exchange),
         order_(args, rank),
+        row_(first_row),
         row_step_(row_step),
-        next_row_(first_row) {
-    in_slot_ = sizeof(X) == sizeof(Y) &&
-               bulk_shift(address_of(args.x)) == bulk_shift(address_of(args.y));
+        next_row_(first_row) {}
+
+  // By thread 0, before run: the first copies need nobody else.
+  __device__ __forceinline__ void fill() {
+    for (int i = 0; i < ring_.count(); ++i) copy_next();
   }
 
   __device__ __forceinline__ void run() {
-    const std::int64_t first_row = next_row_;
-    fill();
-    for (std::int64_t row = first_row; row < args_.rows; row += row_step_) {
-      const Turn first_turn = turn_;
-      for (int i = 0; i < order_.count; ++i) reduce(row, i);
-      const RowFactors<Acc> factors =
-          exchange_.template merge<Acc>(reduction_, args_.is_log, args_.empty_is_zero);
-      // The slabs that stayed, then those that come again.
-      Turn kept_turn = first_turn;
-      for (int i = 0; i < order_.again; ++i) kept_turn.advance(ring_.count());
-      for (int i = order_.again; i < order_.count; ++i) {
-        output(row, i, kept_turn, factors);
-        kept_turn.advance(ring_.count());
-      }
-      for (int i = order_.count; i < order_.loads(); ++i) {
-        make_loaded();
-        output(row, i, turn_, factors);
-        turn_.advance(ring_.count());
-        ++taken_;
+    for (; row_ < args_.rows; row_ += row_step_) {
+      // All slabs of a row lie alike: their width is a multiple of 16 bytes.
+      const std::int64_t begin = row_ * args_.cols;
+      x_shift_ = bulk_shift(address_of(args_.x) + begin * sizeof(X));
+      x_pairs_ = is_pair_aligned(static_cast<const X *>(args_.x) + begin);
+      y_ = static_cast<Y *>(args_.y) + begin;
+      y_pairs_ = is_pair_aligned(y_);
+      if (order_.count == 1 && order_.again == 0) {
+        whole_row_in_registers();
+      } else {
+        row_in_slots();
       }
       exchange_.next_row();
     }
-    if (threadIdx.x == 0) wait_for_stores<0>();
   }
 
  private:
+  // ---- where things are ----
+
   __device__ __forceinline__ int slab_cols(int slab) const {
-    const std::int64_t begin = std::int64_t{slab} * args_.slab_cols;
-    const std::int64_t left = args_.cols - begin;
-    return static_cast<int>(left < args_.slab_cols ? left : args_.slab_cols);
+    return slab + 1 < args_.slabs
+               ? args_.slab_cols
+               : static_cast<int>(args_.cols - std::int64_t{slab} * args_.slab_cols);
   }
-  template <typename T>
-  __device__ __forceinline__ ByteRange range(const void *base, std::int64_t row, int slab) const {
+  __device__ __forceinline__ ByteRange range(std::int64_t row, int slab) const {
     const std::int64_t begin = row * args_.cols + std::int64_t{slab} * args_.slab_cols;
-    const std::uint64_t address = address_of(base) + begin * sizeof(T);
-    return {address, address + slab_cols(slab) * sizeof(T)};
+    const std::uint64_t address = address_of(args_.x) + begin * sizeof(X);
+    return {address, address + slab_cols(slab) * sizeof(X)};
+  }
+  // This warp's first column in its slab, and how many it has: none or less in a slab's empty end.
+  __device__ __forceinline__ int segment_begin() const {
+    return static_cast<int>(threadIdx.x) / kWarpThreads * args_.segment_cols;
+  }
+  __device__ __forceinline__ int segment_cols(int slab) const {
+    const int left = slab_cols(slab) - segment_begin();
+    return left < args_.segment_cols ? left : args_.segment_cols;
   }
 
-  // ---- the ring: thread 0 asks for copies, in order; a slot is free once its output is stored ----
+  // A lane's columns.
+  __device__ __forceinline__ int active() const { return args_.segment_cols / kWarpThreads; }
 
-  __device__ __forceinline__ void load_next() {
+  // ---- the ring: thread 0 asks for copies, in order ----
+
+  __device__ __forceinline__ void copy_next() {
     if (next_row_ >= args_.rows) return;
-    ring_.load(load_turn_, range<X>(args_.x, next_row_, order_.slab(next_load_)));
-    load_turn_.advance(ring_.count());
-    ++asked_;
-    if (++next_load_ == order_.loads()) {
-      next_load_ = 0;
+    ring_.load(copy_turn_, range(next_row_, order_.slab(next_copy_)));
+    copy_turn_.advance(ring_.count());
+    if (++next_copy_ == order_.copies()) {
+      next_copy_ = 0;
       next_row_ += row_step_;
     }
   }
-  __device__ __forceinline__ void fill() {
-    if (threadIdx.x != 0) return;
-    for (int i = 0; i < ring_.count(); ++i) load_next();
+  // After a barrier that every thread passes after its last use of the oldest slot.
+  __device__ __forceinline__ void free_slot() {
+    if (threadIdx.x == 0) copy_next();
   }
-  // By every thread, when all of them are past a barrier after their last use of `freed` slots in
-  // all since the start.
-  __device__ __forceinline__ void refill(unsigned freed) {
-    if (threadIdx.x != 0) return;
-    while (asked_ != freed + ring_.count() && next_row_ < args_.rows) load_next();
-  }
-  // Before waiting for the next slab: its copy must have been asked for, which with few slots may
-  // have waited for the last store.
-  __device__ __forceinline__ void make_loaded() {
-    if (threadIdx.x != 0 || asked_ != taken_) return;
-    wait_for_stores<0>();
-    load_next();
+
+  __device__ __forceinline__ void wait(Turn turn, int slab) const {
+    ring_.wait(turn);
+    // Only the first and the last slab of the tensor may have ends that no bulk copy brought.
+    const bool first = row_ == 0 && slab == 0;
+    const bool last = row_ == args_.rows - 1 && slab == args_.slabs - 1;
+    if (first || last) ring_.fetch_ends(turn, range(row_, slab));
   }
 
   // ---- the steps of a slab ----
 
-  __device__ __forceinline__ Units units(const void *first, int cols) const {
-    return {cols, static_cast<int>(threadIdx.x), static_cast<int>(blockDim.x),
-            is_pair_aligned(static_cast<const X *>(first))};
+  __device__ __forceinline__ void load(Turn turn, int slab) {
+    const X *const x = reinterpret_cast<const X *>(ring_.slot(turn.slot) + x_shift_);
+    load_held(x + segment_begin(), lane_of_warp(), segment_cols(slab), x_pairs_, held_);
   }
 
-  __device__ __forceinline__ void reduce(std::int64_t row, int load) {
-    make_loaded();
-    const int slab = order_.slab(load);
-    X *const x = ring_.wait(turn_, range<X>(args_.x, row, slab));
-    const Units mine = units(x, slab_cols(slab));
-    const bool keep = load >= order_.again;
-    const Acc max = reduction_.max(staged_max(x, mine));
-    reduction_.put(
-        staged_sum<X, Y>(x, mine, finite_reference(max), args_.is_log, keep), args_.is_log);
+  __device__ __forceinline__ Acc segment_max() const {
+    return group_lanes_max(held_max(held_), kWarpThreads);
+  }
+
+  // Leaves the segment's part in the step's slots; true for warps that merge them.
+  __device__ __forceinline__ void sum_up(Acc max) {
+    const RowPart<Acc> part =
+        group_lanes_sum(held_sum<X, Y>(held_, active(), max, args_.is_log), kWarpThreads, args_.is_log);
+    if (threadIdx.x % kWarpThreads == 0) *slots_[step_ & 1].at(threadIdx.x / kWarpThreads) = part;
     __syncthreads();
-    turn_.advance(ring_.count());
-    ++taken_;
-    if (!keep) {
-      ++freed_;
-      refill(freed_);
-    }
-    if (threadIdx.x < kWarpThreads) {
-      exchange_.post(slab, PartSum<Acc>::of(max, reduction_.take(args_.is_log)));
-    }
   }
 
-  __device__ __forceinline__ void output(std::int64_t row, int load, Turn turn,
-                                         const RowFactors<Acc> &factors) {
-    const int slab = order_.slab(load);
-    const bool again = load >= order_.count;
-    const ByteRange x_range = range<X>(args_.x, row, slab);
-    const ByteRange y_range = range<Y>(args_.y, row, slab);
-    X *const x = again ? ring_.wait(turn, x_range)
-                       : reinterpret_cast<X *>(ring_.slot(turn.slot) + bulk_shift(x_range.begin));
-    const Acc part_max = exchange_.part_max(slab);
-    const int cols = slab_cols(slab);
-    const Units mine = units(x, cols);
-    const bool kept = kKeepsExp<X, Y> && !args_.is_log && !again;
-    if (in_slot_) {
-      Y *const y = reinterpret_cast<Y *>(x);
-      staged_output<X, Y>(x, y, mine, mine, part_max, factors, args_.is_log, kept);
-      fence_slot_writes();
-      __syncthreads();
-      if (threadIdx.x < kWarpThreads) store_range(y, y_range);
-      // The store before this one has been read by now, or soon.
-      if (threadIdx.x == 0) wait_for_stores<1>();
-      refill(freed_);
-      ++freed_;
+  // The first warp's: the slab's part goes to whoever shares the row.
+  __device__ __forceinline__ void post(int slab) {
+    if (threadIdx.x < kWarpThreads) {
+      exchange_.post(slab, merge_warps(slots_[step_ & 1], args_.is_log));
+    }
+    ++step_;
+  }
+
+  __device__ __forceinline__ RowFactors<Acc> row_factors() {
+    return finish(exchange_.merge(slots_[step_ & 1], args_.is_log), args_.empty_is_zero,
+                  args_.is_log);
+  }
+
+  __device__ __forceinline__ void store(int slab, Acc max, const RowFactors<Acc> &factors) {
+    held_output<X, Y>(held_, active(), max, factors, args_.is_log);
+    Y *const y = y_ + std::int64_t{slab} * args_.slab_cols + segment_begin();
+    if constexpr (sizeof(Y) == 2) {
+      if (!y_pairs_) {
+        store_held_shifted(y, segment_cols(slab), held_);
+        return;
+      }
+    }
+    store_held(y, lane_of_warp(), segment_cols(slab), y_pairs_, held_);
+  }
+
+  // One slab: it leaves its slot at once, and the next row's copy begins.
+  __device__ __forceinline__ void whole_row_in_registers() {
+    const int slab = order_.first;
+    wait(turn_, slab);
+    load(turn_, slab);
+    turn_.advance(ring_.count());
+    const Acc max = segment_max();
+    sum_up(max);
+    free_slot();
+    RowFactors<Acc> factors;
+    if (args_.slabs == 1) {
+      factors = finish(merge_warps(slots_[step_ & 1], args_.is_log), args_.empty_is_zero,
+                       args_.is_log);
+      ++step_;
     } else {
-      Y *const y = reinterpret_cast<Y *>(y_range.begin);
-      Units out = mine;
-      out.pairs = is_pair_aligned(y);
-      staged_output<X, Y>(x, y, mine, out, part_max, factors, args_.is_log, kept);
-      fence_slot_writes();
+      post(slab);
+      factors = row_factors();
+    }
+    store(slab, max, factors);
+  }
+
+  // Several: all of them are summed up, then each is taken again and written.
+  __device__ __forceinline__ void row_in_slots() {
+    Turn kept = turn_;
+    for (int copy = 0; copy < order_.count; ++copy) {
+      const int slab = order_.slab(copy);
+      wait(turn_, slab);
+      load(turn_, slab);
+      turn_.advance(ring_.count());
+      sum_up(segment_max());
+      post(slab);
+      if (copy < order_.again) {
+        kept.advance(ring_.count());
+        free_slot();
+      }
+    }
+    const RowFactors<Acc> factors = row_factors();
+    for (int copy = order_.again; copy < order_.copies(); ++copy) {
+      const int slab = order_.slab(copy);
+      Turn turn = kept;
+      kept.advance(ring_.count());
+      if (copy >= order_.count) {
+        turn = turn_;
+        wait(turn, slab);
+        turn_.advance(ring_.count());
+      }
+      load(turn, slab);
       __syncthreads();
-      ++freed_;
-      refill(freed_);
+      free_slot();
+      const Acc max = segment_max();
+      if (!args_.is_log) held_sum<X, Y>(held_, active(), max, false);  // for the exponentials it leaves
+      store(slab, max, factors);
     }
   }
 
   const RowArgs &args_;
   const Ring<X> &ring_;
-  const BlockReduction<Acc> &reduction_;
+  PartSlots<Acc> (&slots_)[2];
   Exchange &exchange_;
   const SlabOrder order_;
+  std::int64_t row_;
   const std::int64_t row_step_;
-  bool in_slot_;
 
-  Turn turn_;           // the next slab to take
-  unsigned taken_ = 0;  // slabs taken, and freed again; they wrap around
-  unsigned freed_ = 0;
+  Held<X, Y> held_;
+  unsigned step_ = 0;  // slabs summed up: says which slots are in use
+  Turn turn_;          // the next slab to take
+
+  // Of this row.
+  int x_shift_ = 0;
+  bool x_pairs_ = false;
+  bool y_pairs_ = false;
+  Y *y_ = nullptr;
 
   // Thread 0's: the next copy to ask for.
-  Turn load_turn_;
-  unsigned asked_ = 0;
-  int next_load_ = 0;
+  Turn copy_turn_;
+  int next_copy_ = 0;
   std::int64_t next_row_;
 };
 
