@@ -1,0 +1,1 @@
+# The parts of bench/compare.py: grids, candidates, timing, records, tables and plots.
