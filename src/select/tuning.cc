@@ -42,6 +42,12 @@ constexpr TuningRow kSm90F64[] = {
     {kNoLimit, SOFTMAX_ALGO_GRID},                  // provisional: not measured
 };
 
+constexpr TuningRow kSm90F64Odd[] = {
+    {6144, SOFTMAX_ALGO_TILE},                      // provisional: not measured
+    {std::int64_t{1} << 19, SOFTMAX_ALGO_CLUSTER},  // provisional: not measured
+    {kNoLimit, SOFTMAX_ALGO_GRID},                  // provisional: not measured
+};
+
 // ---- sm_75 to sm_89 ----
 //
 // Not measured on such a card; the order follows from sm_90, whose bulk copies and clusters are not
@@ -152,10 +158,10 @@ constexpr bool sound(const TuningRow (&rows)[Count]) {
 }
 
 static_assert(sound(kSm90F32) && sound(kSm90F32Odd) && sound(kSm90Half) && sound(kSm90HalfOdd) &&
-                  sound(kSm90F64) && sound(kSm75F32) && sound(kSm75Half) && sound(kSm75HalfOdd) &&
-                  sound(kSm75F64) && sound(kLadderF32) && sound(kLadderF32Odd) &&
-                  sound(kLadderHalf) && sound(kLadderHalfOdd) && sound(kLadderF64) &&
-                  sound(kCpuF32) && sound(kCpuHalf) && sound(kCpuF64),
+                  sound(kSm90F64) && sound(kSm90F64Odd) && sound(kSm75F32) && sound(kSm75Half) &&
+                  sound(kSm75HalfOdd) && sound(kSm75F64) && sound(kLadderF32) &&
+                  sound(kLadderF32Odd) && sound(kLadderHalf) && sound(kLadderHalfOdd) &&
+                  sound(kLadderF64) && sound(kCpuF32) && sound(kCpuHalf) && sound(kCpuF64),
               "a table rises, ends without a limit, and keeps its bits over M");
 
 bool is_odd(std::int32_t x_dtype, std::int64_t cols) {
@@ -186,7 +192,8 @@ TuningTable tuning_table(const DeviceCaps &caps, std::int32_t x_dtype, std::int6
   switch (x_dtype) {
     case SOFTMAX_DTYPE_F32:
       return odd ? table("sm_90 f32 odd", kSm90F32Odd) : table("sm_90 f32", kSm90F32);
-    case SOFTMAX_DTYPE_F64: return table("sm_90 f64", kSm90F64);
+    case SOFTMAX_DTYPE_F64:
+      return odd ? table("sm_90 f64 odd", kSm90F64Odd) : table("sm_90 f64", kSm90F64);
     default:
       return odd ? table("sm_90 16-bit odd", kSm90HalfOdd) : table("sm_90 16-bit", kSm90Half);
   }
