@@ -24,13 +24,14 @@ constexpr OrderClass kOrderClasses[] = {
     {SOFTMAX_ALGO_WARP_ONLINE, 6},
     {SOFTMAX_ALGO_WARP, 7},
     {SOFTMAX_ALGO_BLOCK, 8},
-    // Slabs: a row is cut into parts whose size follows from N and the type alone, and their pairs
-    // are merged in the order of the columns.
     {SOFTMAX_ALGO_TILE, 9},
-    {SOFTMAX_ALGO_CLUSTER, 9},
-    {SOFTMAX_ALGO_GRID, 9},
-    {SOFTMAX_ALGO_COLUMN, 10},
-    {SOFTMAX_ALGO_REFERENCE, 11},
+    // A row is cut into slabs, whose pairs are merged in the order of the columns. The order is the
+    // same where both cut the row alike: Policy::slab_bytes and threads_per_row. A test holds every
+    // tuning row to that.
+    {SOFTMAX_ALGO_CLUSTER, 10},
+    {SOFTMAX_ALGO_GRID, 10},
+    {SOFTMAX_ALGO_COLUMN, 11},
+    {SOFTMAX_ALGO_REFERENCE, 12},
 };
 
 // 0 for what is in no class.

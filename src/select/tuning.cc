@@ -20,7 +20,7 @@ constexpr TuningRow kSm90F32[] = {
     {kNoLimit, SOFTMAX_ALGO_GRID},                  // provisional: not measured
 };
 constexpr TuningRow kSm90F32Odd[] = {
-    {12288, SOFTMAX_ALGO_TILE},                     // provisional: not measured
+    {2048, SOFTMAX_ALGO_TILE},                      // provisional: not measured
     {std::int64_t{1} << 20, SOFTMAX_ALGO_CLUSTER},  // provisional: not measured
     {kNoLimit, SOFTMAX_ALGO_GRID},                  // provisional: not measured
 };
@@ -31,7 +31,7 @@ constexpr TuningRow kSm90Half[] = {
     {kNoLimit, SOFTMAX_ALGO_GRID},                  // provisional: not measured
 };
 constexpr TuningRow kSm90HalfOdd[] = {
-    {16384, SOFTMAX_ALGO_TILE},                     // provisional: not measured
+    {4096, SOFTMAX_ALGO_TILE},                      // provisional: not measured
     {std::int64_t{1} << 21, SOFTMAX_ALGO_CLUSTER},  // provisional: not measured
     {kNoLimit, SOFTMAX_ALGO_GRID},                  // provisional: not measured
 };
@@ -43,7 +43,7 @@ constexpr TuningRow kSm90F64[] = {
 };
 
 constexpr TuningRow kSm90F64Odd[] = {
-    {6144, SOFTMAX_ALGO_TILE},                      // provisional: not measured
+    {1024, SOFTMAX_ALGO_TILE},                      // provisional: not measured
     {std::int64_t{1} << 19, SOFTMAX_ALGO_CLUSTER},  // provisional: not measured
     {kNoLimit, SOFTMAX_ALGO_GRID},                  // provisional: not measured
 };

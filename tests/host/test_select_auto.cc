@@ -127,14 +127,14 @@ TEST_CASE("AUTO has an answer that can run there for every problem and device", 
   }
 }
 
-// Where a choice may look at M at all, the order of additions is the class's, and it hangs on the
-// size of a slab.
+// Where a choice may look at M at all, the order of additions hangs on how a row is cut into slabs,
+// and on how many threads go over one.
 TEST_CASE("without M_ADAPTIVE no choice that bits depend on looks at M", "[select]") {
   for (const NamedCaps &device : made_up_devices()) {
     for (const TypePair &types : kTypePairs) {
       for (const softmax_algo_t algo : kEveryAlgorithm) {
         int different = 0;
-        for (std::int64_t n = 1; n <= kLastColumn; n += n / 8 + 1) {
+        for (std::int64_t n = 1; n <= kLastColumn; n += n / 64 + 1) {
           Selection one;
           const SelectOutcome outcome =
               select_quietly(device.caps, algo, make_problem(types, 1, n), &one);
@@ -147,7 +147,8 @@ TEST_CASE("without M_ADAPTIVE no choice that bits depend on looks at M", "[selec
             if (outcome != SelectOutcome::kChosen || many.policy == one.policy) continue;
             const bool in_slabs = softmax::same_order(one.policy.algo, SOFTMAX_ALGO_GRID);
             different += in_slabs && softmax::same_order(one.policy.algo, many.policy.algo) &&
-                                 one.policy.slab_bytes == many.policy.slab_bytes
+                                 one.policy.slab_bytes == many.policy.slab_bytes &&
+                                 one.policy.threads_per_row == many.policy.threads_per_row
                              ? 0
                              : 1;
           }
