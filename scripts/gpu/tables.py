@@ -2,6 +2,7 @@
 import json
 import pathlib
 import re
+import sys
 
 LADDER = ("naive", "shared", "shuffle", "vector", "online", "warp_online")
 ALGOS = ("auto",) + LADDER + ("warp", "block", "tile", "cluster", "grid")
@@ -18,6 +19,7 @@ class Results:
     """What bench/results/<card>/ holds; a part that was not measured is None."""
 
     def __init__(self, folder: pathlib.Path):
+        self.folder = folder
         self.run, self.cells, self.counters = None, None, None
         ladder = folder / "ladder.jsonl"
         if ladder.is_file():
@@ -200,7 +202,21 @@ def in_flight(results):
         rows))
 
 
+def compare(results):
+    """This library beside others: the page that bench/compare.py makes of its results."""
+    path = results.folder / "compare.jsonl"
+    if not path.is_file():
+        return NOT_MEASURED
+    bench = str(pathlib.Path(__file__).resolve().parent.parent.parent / "bench")
+    if bench not in sys.path:
+        sys.path.insert(0, bench)
+    from compare import records
+    from compare import tables as pages
+    return pages.page(records.read(path)).rstrip("\n")
+
+
 BLOCKS = {
+    "compare": compare,
     "in-flight": in_flight,
     "headline": headline,
     "counters": counters,
