@@ -55,6 +55,11 @@ bool can_run(const Candidate &candidate, const DeviceCaps &caps, const Problem &
   }
   *policy = Policy{};
   if (caps.is_cuda && !candidate.policy(caps, problem, policy, why, cap)) return false;
+  if (caps.is_cuda && policy->smem_bytes > caps.smem_per_block_bytes) {
+    return decline(why, cap,
+                   "needs %" PRId64 " bytes of shared memory a block, and the device has %" PRId64,
+                   policy->smem_bytes, caps.smem_per_block_bytes);
+  }
   policy->algo = candidate.algo;
   return true;
 }

@@ -16,6 +16,7 @@
 #include "core/dtype.h"
 #include "host/api.h"
 #include "host/made_up.h"
+#include "select/order.h"
 #include "select/select.h"
 #include "support/catch.h"
 #include "support/element.h"
@@ -28,8 +29,8 @@ using softmax::Policy;
 using softmax::Selection;
 using softmax::SelectOutcome;
 
-// Every field that is not 0, but of rows in slabs those alone that bits depend on or that say who
-// shares a row: the others change with every few N.
+// Every field that is not 0. Of kernels that stage rows in shared memory, those that bits depend on
+// or that say who shares a row: the others change with every few N.
 std::string policy_text(const Policy &p) {
   std::string text = softmax::algo_name(p.algo);
   const auto field = [&](const char *name, std::int64_t value) {
@@ -40,7 +41,7 @@ std::string policy_text(const Policy &p) {
   field("vec", p.vec_bytes);
   field("packs", p.packs);
   field("cluster", p.cluster);
-  field("slab", p.slab_bytes);
+  if (softmax::same_order(p.algo, SOFTMAX_ALGO_GRID)) field("slab", p.slab_bytes);
   if (p.slab_bytes != 0) return text;
   field("stages", p.stages);
   field("blocks/sm", p.blocks_per_sm);

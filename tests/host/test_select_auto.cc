@@ -214,6 +214,28 @@ TEST_CASE("where the table's algorithm declines, the others are asked in a fixed
   CHECK(taken({}, 17, 2000) == "declined: no candidate accepts the problem");
 }
 
+TEST_CASE("a policy that wants more shared memory than a block can have is declined", "[select]") {
+  const auto greedy = [](const DeviceCaps &, const softmax::Problem &, Policy *policy, char *,
+                         std::size_t) {
+    policy->smem_bytes = 100 << 10;
+    return true;
+  };
+  const Candidate candidates[] = {{SOFTMAX_ALGO_TILE, true, false, greedy}};
+  const softmax::TuningTable table{"made-up", kRowsOfTable, 3};
+  for (const int smem_kib : {99, 100}) {
+    Selection selection;
+    const SelectOutcome outcome = softmax::select_from(
+        {candidates, 1}, table, table, cuda_caps(90, 1, 1024, 1, smem_kib, smem_kib + 1),
+        SOFTMAX_ALGO_TILE, make_problem(kTypePairs[0], 1, 100), DeclineSink{nullptr, nullptr},
+        &selection);
+    CHECK((outcome == SelectOutcome::kChosen) == (smem_kib == 100));
+    if (smem_kib == 99) {
+      CHECK(reason_of(selection) ==
+            "needs 102400 bytes of shared memory a block, and the device has 101376");
+    }
+  }
+}
+
 TEST_CASE("a tuning row whose schedules add up in different orders is refused", "[select]") {
   const TuningRow slabs{kNoLimit, SOFTMAX_ALGO_CLUSTER, 8, SOFTMAX_ALGO_GRID};
   const TuningRow mixed{kNoLimit, SOFTMAX_ALGO_CLUSTER, 8, SOFTMAX_ALGO_BLOCK};
