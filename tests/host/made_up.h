@@ -17,7 +17,7 @@ struct NamedCaps {
 };
 
 inline softmax::DeviceCaps cuda_caps(int compute_capability, int sm_count, int threads_per_sm,
-                                     int l2_mib, int smem_per_block_kib, int smem_per_sm_kib) {
+                                     int l2_mib, int smem_per_block_kib, int smem_per_sm_kib = 0) {
   softmax::DeviceCaps caps;
   caps.is_cuda = true;
   caps.ordinal = 0;
@@ -26,7 +26,9 @@ inline softmax::DeviceCaps cuda_caps(int compute_capability, int sm_count, int t
   caps.max_threads_per_sm = threads_per_sm;
   caps.l2_bytes = std::int64_t{l2_mib} << 20;
   caps.smem_per_block_bytes = std::int64_t{smem_per_block_kib} << 10;
-  caps.smem_per_sm_bytes = std::int64_t{smem_per_sm_kib} << 10;
+  // As a rule a multiprocessor has as much as a block may have, and what the system reserves.
+  const int per_sm_kib = smem_per_sm_kib == 0 ? smem_per_block_kib + 1 : smem_per_sm_kib;
+  caps.smem_per_sm_bytes = std::int64_t{per_sm_kib} << 10;
   return caps;
 }
 
