@@ -42,19 +42,22 @@ class Ranges(unittest.TestCase):
         lines = cold({"warp": {256: 100, 512: 100, 1024: 103},
                       "block": {256: 200, 512: 150, 1024: 101, 2048: 100},
                       "vector": {256: 300, 512: 300, 1024: 300, 2048: 300}})
-        self.assertEqual(rows(lines), ["{512, SOFTMAX_ALGO_WARP},", "{kNoLimit, SOFTMAX_ALGO_BLOCK},"])
+        self.assertEqual(rows(lines), ["{512, SOFTMAX_ALGO_WARP},",
+                                       "{kNoLimit, SOFTMAX_ALGO_BLOCK},"])
 
     def test_a_stem_keeps_its_range_where_another_is_hardly_better(self):
         lines = cold({"warp": {256: 100, 512: 101.4, 1024: 100},
                       "block": {256: 120, 512: 100, 1024: 120}})
         self.assertEqual(rows(lines), ["{kNoLimit, SOFTMAX_ALGO_WARP},"])
         lines = cold({"warp": {256: 100, 512: 101.7}, "block": {256: 120, 512: 100}})
-        self.assertEqual(rows(lines), ["{256, SOFTMAX_ALGO_WARP},", "{kNoLimit, SOFTMAX_ALGO_BLOCK},"])
+        self.assertEqual(rows(lines), ["{256, SOFTMAX_ALGO_WARP},",
+                                       "{kNoLimit, SOFTMAX_ALGO_BLOCK},"])
 
     def test_a_stem_that_declines_ends_its_range(self):
         lines = cold({"warp": {1024: 100}, "vector": {1024: 101, 2048: 500}})
         lines.append({**cell("warp", 2048, 1.0), "status": "declined", "why": "too long"})
-        self.assertEqual(rows(lines), ["{1024, SOFTMAX_ALGO_WARP},", "{kNoLimit, SOFTMAX_ALGO_VECTOR},"])
+        self.assertEqual(rows(lines), ["{1024, SOFTMAX_ALGO_WARP},",
+                                       "{kNoLimit, SOFTMAX_ALGO_VECTOR},"])
 
     def test_a_wrong_answer_is_not_fast(self):
         lines = cold({"vector": {1024: 101}})

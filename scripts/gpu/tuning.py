@@ -109,8 +109,8 @@ def pair_at(timings, table, n, taken, candidates):
 
 
 def pairs(timings, table, lengths, chosen, taken, candidates):
-    """N -> (rows, stem) or None. An N at which few rows were not timed has that of the N before, where
-    the same stem is chosen; and a pair stays while it is as good as the best."""
+    """N -> (rows, stem) or None. An N at which few rows were not timed has that of the N before,
+    where the same stem is chosen; and a pair stays while it is as good as the best."""
     result, previous, previous_n = {}, None, None
     for n in lengths:
         same = previous_n is not None and chosen[previous_n] == chosen[n]
@@ -233,9 +233,9 @@ def lines_of(timings, table, classes):
 
 def header_of(run):
     text = (f"One {run['card']} (compute capability {run['compute_capability']}), "
-            f"{run['date'][:10]}, source {run['source_id']}, scripts/tune: softmax out of place over "
-            "2^26 elements, buffers rotated past the L2, CUDA graphs, medians. Scores are copy time "
-            "over softmax time at the N in the comment, the copy being the better of "
+            f"{run['date'][:10]}, source {run['source_id']}, scripts/tune: softmax out of place "
+            "over 2^26 elements, buffers rotated past the L2, CUDA graphs, medians. Scores are copy "
+            "time over softmax time at the N in the comment, the copy being the better of "
             "cudaMemcpyAsync and a 16-byte streaming kernel.")
     return textwrap.wrap(text, COLUMNS, initial_indent="// ", subsequent_indent="// ")
 

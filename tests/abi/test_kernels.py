@@ -10,8 +10,8 @@ DOCUMENT = CONFIG.source / "docs/algorithms.md"
 
 
 def kernels(archive):
-    """The kernels of an archive, by the mangled name that nvcc's host code keeps for each: its launch
-    stub or, where that was inlined, the stub's static variables."""
+    """The kernels of an archive, by the mangled name that nvcc's host code keeps for each: its
+    launch stub or, where that was inlined, the stub's static variables."""
     return set(re.findall(r"\b__device_stub_\w+", run("nm", "-C", "--defined-only", archive)))
 
 
