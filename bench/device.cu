@@ -64,8 +64,10 @@ __device__ float normal_deviate(std::uint64_t index, std::uint32_t seed) {
 }
 
 __device__ void store(float *to, float value) { *to = value; }
+__device__ void store(double *to, float value) { *to = value; }
 __device__ void store(__nv_bfloat16 *to, float value) { *to = __float2bfloat16_rn(value); }
 __device__ bool is_nan(float value) { return isnan(value); }
+__device__ bool is_nan(double value) { return isnan(value); }
 __device__ bool is_nan(__nv_bfloat16 value) { return isnan(__bfloat162float(value)); }
 
 template <typename T>
@@ -93,7 +95,7 @@ unsigned grid_for(std::int64_t elements) {
 }
 
 [[noreturn]] void refuse_dtype() {
-  throw std::runtime_error("the benchmark knows f32 and bf16 alone");
+  throw std::runtime_error("the benchmark knows f32, bf16 and f64 alone");
 }
 
 }  // namespace
@@ -123,6 +125,10 @@ void fill_normal(void *x, softmax_dtype_t dtype, std::int64_t elements, float si
       fill_kernel<<<grid_for(elements), kThreads, 0, stream>>>(static_cast<__nv_bfloat16 *>(x),
                                                                elements, sigma, seed);
       break;
+    case SOFTMAX_DTYPE_F64:
+      fill_kernel<<<grid_for(elements), kThreads, 0, stream>>>(static_cast<double *>(x), elements,
+                                                               sigma, seed);
+      break;
     default: refuse_dtype();
   }
   check_cuda(cudaGetLastError(), "launching the fill kernel");
@@ -145,6 +151,10 @@ std::uint64_t count_nan(const void *y, softmax_dtype_t dtype, std::int64_t eleme
     case SOFTMAX_DTYPE_BF16:
       count_nan_kernel<<<grid_for(elements), kThreads, 0, stream>>>(
           static_cast<const __nv_bfloat16 *>(y), elements, count);
+      break;
+    case SOFTMAX_DTYPE_F64:
+      count_nan_kernel<<<grid_for(elements), kThreads, 0, stream>>>(static_cast<const double *>(y),
+                                                                    elements, count);
       break;
     default: cudaFree(count); refuse_dtype();
   }

@@ -17,7 +17,7 @@ void check_cuda(cudaError_t error, const char *what);
 // Copies with 16-byte loads and stores that are marked as used once.
 void streaming_copy(void *to, const void *from, std::size_t bytes, cudaStream_t stream);
 
-// Normal deviates of standard deviation sigma, a function of (seed, index) alone. F32 and BF16.
+// Normal deviates of standard deviation sigma, a function of (seed, index) alone. F32, BF16, F64.
 void fill_normal(void *x, softmax_dtype_t dtype, std::int64_t elements, float sigma,
                  std::uint32_t seed, cudaStream_t stream);
 

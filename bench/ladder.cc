@@ -1,7 +1,8 @@
-// Times the ladder, algorithms 1 to 6 and AUTO, beside a copy of the same bytes.
+// Times AUTO and the algorithms beside a copy of the same bytes.
 //
 //   ladder                    the whole run, about a minute and a half on an H200
 //   ladder --json FILE        also writes every cell as a line of JSON
+//   ladder --cols LIST        row lengths of one's own choice, shortly: what scripts/tune asks
 //   ladder --profile          one launch a cell between cudaProfilerStart and -Stop, for ncu
 //
 // Protocol: outputs are first poisoned, computed, and held against float64; a wrong cell is not
@@ -11,82 +12,29 @@
 // same cell. A ratio is copy time over softmax time; GB/s count one read and one write.
 #include <cuda_profiler_api.h>
 
+#include <algorithm>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <exception>
 #include <map>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "options.h"
 #include "output.h"
 #include "runner.h"
 
 namespace bench {
 namespace {
 
-struct Options {
-  bool quick = false;
-  bool profile = false;
-  bool info = false;
-  bool help = false;
-  int device = 0;
-  std::string json;
-};
-
-constexpr char kUsage[] =
-    "usage: ladder [--quick] [--json FILE] [--device K] [--profile] [--info]\n"
-    "  --quick      fewer shapes and shorter timing\n"
-    "  --json FILE  write one line of JSON a cell, after one that says what was measured\n"
-    "  --device K   CUDA ordinal, 0 unless given\n"
-    "  --profile    launch each cell of the profiling plan once, for Nsight Compute\n"
-    "  --info       print the library's build line and end\n";
-
-struct UsageError : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
-Options parse(int argc, char **argv) {
-  Options options;
-  for (int i = 1; i < argc; ++i) {
-    const std::string argument = argv[i];
-    const auto value = [&] {
-      if (i + 1 == argc) throw UsageError(argument + " needs a value");
-      return std::string(argv[++i]);
-    };
-    if (argument == "--quick") {
-      options.quick = true;
-    } else if (argument == "--profile") {
-      options.profile = true;
-    } else if (argument == "--info") {
-      options.info = true;
-    } else if (argument == "--help" || argument == "-h") {
-      options.help = true;
-    } else if (argument == "--json") {
-      options.json = value();
-    } else if (argument == "--device") {
-      const std::string text = value();
-      char *end = nullptr;
-      const long device = std::strtol(text.c_str(), &end, 10);
-      if (end == text.c_str() || *end != '\0' || device < 0 || device > 1023) {
-        throw UsageError("--device takes a CUDA ordinal, not " + text);
-      }
-      options.device = static_cast<int>(device);
-    } else {
-      throw UsageError("unknown option " + argument);
-    }
-  }
-  return options;
-}
-
 constexpr std::int64_t kSweepElements = std::int64_t{1} << 27;
+constexpr std::int64_t kChosenElements = std::int64_t{1} << 26;
 constexpr std::int64_t kPoolBytes = kSweepElements * 4;
 
 const std::vector<softmax_algo_t> kAlgos = {
-    SOFTMAX_ALGO_AUTO,   SOFTMAX_ALGO_NAIVE,  SOFTMAX_ALGO_SHARED,     SOFTMAX_ALGO_SHUFFLE,
-    SOFTMAX_ALGO_VECTOR, SOFTMAX_ALGO_ONLINE, SOFTMAX_ALGO_WARP_ONLINE};
+    SOFTMAX_ALGO_AUTO,   SOFTMAX_ALGO_NAIVE,  SOFTMAX_ALGO_SHARED,      SOFTMAX_ALGO_SHUFFLE,
+    SOFTMAX_ALGO_VECTOR, SOFTMAX_ALGO_ONLINE, SOFTMAX_ALGO_WARP_ONLINE, SOFTMAX_ALGO_WARP,
+    SOFTMAX_ALGO_BLOCK,  SOFTMAX_ALGO_TILE,   SOFTMAX_ALGO_CLUSTER,     SOFTMAX_ALGO_GRID};
 
 // A cell that is expected to take longer than this is left out: one thread a row has nothing to
 // hide its latency with when rows are few and long.
@@ -94,18 +42,19 @@ constexpr double kTooSlowUs = 400e3;
 
 class Ladder {
  public:
-  Ladder(Runner &runner, JsonFile &json, const TimingBox &box)
-      : runner_(runner), json_(json), box_(box) {}
+  Ladder(Runner &runner, JsonFile &json, const TimingBox &box,
+         const std::vector<softmax_algo_t> &algos)
+      : runner_(runner), json_(json), box_(box), algos_(algos) {}
 
   // Shapes of one section, in rising order of N for each M and type.
   void section(const char *name, const char *title, const std::vector<Shape> &shapes, bool ratios) {
-    print_header(title, kAlgos, ratios);
+    print_header(title, algos_, ratios);
     last_us_.clear();
     for (const Shape &shape : shapes) {
       runner_.prepare(shape);
       const CopyTiming copy = runner_.time_copy(box_);
       print_shape(shape, copy, ratios);
-      for (const softmax_algo_t algo : kAlgos) cell(name, shape, algo, copy, ratios);
+      for (const softmax_algo_t algo : algos_) cell(name, shape, algo, copy, ratios);
       end_line();
     }
   }
@@ -120,16 +69,22 @@ class Ladder {
 
   void cell(const char *section, const Shape &shape, softmax_algo_t algo, const CopyTiming &copy,
             bool ratios) {
+    std::string why;
+    if (!runner_.accepts(algo, &why)) {
+      json_.write(left_out_line(section, shape, algo, "declined", why));
+      print_left_out();
+      return;
+    }
     // In the same section at the same type: the time grows at most as N does.
     const auto last = last_us_.find({shape.dtype, algo});
     if (last != last_us_.end()) {
       const double predicted_us = last->second.us * static_cast<double>(shape.cols) /
                                   static_cast<double>(last->second.cols);
       if (predicted_us > kTooSlowUs) {
-        char why[96];
-        std::snprintf(why, sizeof why, "predicted to take %.0f ms a call", predicted_us / 1000.0);
-        json_.write(skipped_line(section, shape, algo, why));
-        print_skipped();
+        why = "predicted to take " + std::to_string(static_cast<int>(predicted_us / 1000.0)) +
+              " ms a call";
+        json_.write(left_out_line(section, shape, algo, "skipped", why));
+        print_left_out();
         return;
       }
     }
@@ -150,6 +105,7 @@ class Ladder {
   Runner &runner_;
   JsonFile &json_;
   TimingBox box_;
+  std::vector<softmax_algo_t> algos_;
   std::map<std::pair<softmax_dtype_t, softmax_algo_t>, Last> last_us_;
   int wrong_cells_ = 0;
 };
@@ -186,6 +142,48 @@ std::vector<Shape> hot_shapes(std::int64_t rows, bool quick) {
   return shapes;
 }
 
+// The caller's row lengths, which rise for each type as Ladder::section wants it.
+std::vector<Shape> chosen_shapes(const Options &options, softmax_dtype_t dtype, std::int64_t rows) {
+  std::vector<std::int64_t> all_cols = options.cols;
+  std::sort(all_cols.begin(), all_cols.end());
+  std::vector<Shape> shapes;
+  for (const std::int64_t cols : all_cols) {
+    Shape shape = {dtype, rows, cols, Mode::kHot};
+    if (rows == 0)
+      shape = {dtype, std::max<std::int64_t>(1, kChosenElements / cols), cols, Mode::kCold};
+    if (shape.bytes() <= (rows == 0 ? kPoolBytes : 2 * kPoolBytes)) shapes.push_back(shape);
+  }
+  return shapes;
+}
+
+int finish(const Ladder &ladder, JsonFile &json) {
+  json.finish();
+  if (ladder.wrong_cells() == 0) return 0;
+  std::fprintf(stderr, "ladder: %d cells are wrong\n", ladder.wrong_cells());
+  return 1;
+}
+
+int run_chosen(const Options &options) {
+  Runner runner(options.device, kPoolBytes);
+  JsonFile json(options.json);
+  json.write(run_line(runner.properties(), "run"));
+  TimingBox box;
+  box.cell_ms = 12.0;
+  box.graph_us = 300.0;
+  box.max_replays = 8;
+  Ladder ladder(runner, json, box, options.algos.empty() ? kAlgos : options.algos);
+  for (const softmax_dtype_t dtype : options.dtypes) {
+    if (options.rows.empty()) {
+      ladder.section("chosen", "2^26 elements, cold (share of copy)",
+                     chosen_shapes(options, dtype, 0), true);
+    }
+    for (const std::int64_t rows : options.rows) {
+      ladder.section("chosen", "hot (microseconds)", chosen_shapes(options, dtype, rows), false);
+    }
+  }
+  return finish(ladder, json);
+}
+
 int run_benchmark(const Options &options) {
   Runner runner(options.device, kPoolBytes);
   JsonFile json(options.json);
@@ -195,7 +193,7 @@ int run_benchmark(const Options &options) {
               runner.properties().l2CacheSize >> 20);
   TimingBox box;
   if (options.quick) box.cell_ms = 15.0;
-  Ladder ladder(runner, json, box);
+  Ladder ladder(runner, json, box, kAlgos);
   ladder.section("published", "The published figure's shape, and twice its rows (share of copy)",
                  published_shapes(), true);
   ladder.section("sweep", "2^27 elements, cold (share of copy)", sweep_shapes(options.quick), true);
@@ -204,16 +202,11 @@ int run_benchmark(const Options &options) {
     ladder.section("hot", ("M = " + std::to_string(rows) + ", hot (microseconds)").c_str(),
                    hot_shapes(rows, options.quick), false);
   }
-  json.finish();
-  if (ladder.wrong_cells() > 0) {
-    std::fprintf(stderr, "ladder: %d cells are wrong\n", ladder.wrong_cells());
-    return 1;
-  }
-  return 0;
+  return finish(ladder, json);
 }
 
-// The plan for the profiler: the published shape with every algorithm, then rows of growing length
-// at a constant number of elements, so that the rows in flight outgrow L2 on the way.
+// The plan for the profiler: the published shape with algorithms 1 to 6, then rows of growing
+// length at a constant number of elements, so that the rows in flight outgrow L2 on the way.
 struct ProfiledShape {
   std::int64_t rows;
   std::int64_t cols;
@@ -248,7 +241,9 @@ int run_profile(const Options &options) {
     json.write(planned("copy"));
     runner.copy_once();
     for (const softmax_algo_t algo : kAlgos) {
-      if (algo == SOFTMAX_ALGO_AUTO) continue;  // it would be one of the others
+      // AUTO would be one of the others; the read-once algorithms need no counter to say how often
+      // they read, and may launch more than one kernel.
+      if (algo == SOFTMAX_ALGO_AUTO || algo > SOFTMAX_ALGO_WARP_ONLINE) continue;
       if (algo == SOFTMAX_ALGO_NAIVE && !profiled.with_naive) continue;
       const softmax_choice_t choice = runner.choose(algo);
       json.write(planned(softmax_algo_name(algo))
@@ -276,6 +271,7 @@ int main(int argc, char **argv) {
       std::printf("%s\n", softmax_build_info());
       return 0;
     }
+    if (!options.cols.empty()) return bench::run_chosen(options);
     return options.profile ? bench::run_profile(options) : bench::run_benchmark(options);
   } catch (const bench::UsageError &error) {
     std::fprintf(stderr, "ladder: %s\n%s", error.what(), bench::kUsage);

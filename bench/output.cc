@@ -52,7 +52,11 @@ JsonLine shape_line(const char *section, const Shape &shape, softmax_algo_t algo
 }  // namespace
 
 const char *dtype_text(softmax_dtype_t dtype) {
-  return dtype == SOFTMAX_DTYPE_F32 ? "f32" : "bf16";
+  switch (dtype) {
+    case SOFTMAX_DTYPE_F32: return "f32";
+    case SOFTMAX_DTYPE_F64: return "f64";
+    default: return "bf16";
+  }
 }
 
 std::string library_source_id() {
@@ -183,10 +187,10 @@ JsonLine cell_line(const char *section, const Shape &shape, softmax_algo_t algo,
   return line;
 }
 
-JsonLine skipped_line(const char *section, const Shape &shape, softmax_algo_t algo,
-                      const std::string &why) {
+JsonLine left_out_line(const char *section, const Shape &shape, softmax_algo_t algo,
+                       const char *status, const std::string &why) {
   JsonLine line = shape_line(section, shape, algo);
-  line.field("status", "skipped").field("why", why);
+  line.field("status", status).field("why", why);
   return line;
 }
 
@@ -212,7 +216,7 @@ void print_cell(const CopyTiming &copy, const AlgoTiming &result, bool ratios) {
   }
 }
 
-void print_skipped() { std::printf(" %11s", "-"); }
+void print_left_out() { std::printf(" %11s", "-"); }
 
 void end_line() {
   std::printf("\n");

@@ -51,16 +51,16 @@ JsonLine run_line(const cudaDeviceProp &properties, const char *kind);
 // A cell's line; `section` is the part of the benchmark that it belongs to.
 JsonLine cell_line(const char *section, const Shape &shape, softmax_algo_t algo,
                    const CopyTiming &copy, const AlgoTiming &result);
-// The line of a cell that was left out.
-JsonLine skipped_line(const char *section, const Shape &shape, softmax_algo_t algo,
-                      const std::string &why);
+// The line of a cell that was left out: "skipped", or "declined" by the algorithm.
+JsonLine left_out_line(const char *section, const Shape &shape, softmax_algo_t algo,
+                       const char *status, const std::string &why);
 
 // The table: a line a shape, a column an algorithm. `ratios` prints the share of copy speed in
 // each column, otherwise microseconds.
 void print_header(const char *title, const std::vector<softmax_algo_t> &algos, bool ratios);
 void print_shape(const Shape &shape, const CopyTiming &copy, bool ratios);
 void print_cell(const CopyTiming &copy, const AlgoTiming &result, bool ratios);
-void print_skipped();
+void print_left_out();
 void end_line();
 
 }  // namespace bench

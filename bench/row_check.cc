@@ -16,6 +16,11 @@ constexpr std::int64_t kMaxSampledRows = 64;
 constexpr std::int64_t kMinSampledRows = 2;
 
 double element_at(const unsigned char *bytes, softmax_dtype_t dtype, std::int64_t index) {
+  if (dtype == SOFTMAX_DTYPE_F64) {
+    double value;
+    std::memcpy(&value, bytes + 8 * index, 8);
+    return value;
+  }
   std::uint32_t bits = 0;
   if (dtype == SOFTMAX_DTYPE_F32) {
     std::memcpy(&bits, bytes + 4 * index, 4);
@@ -32,16 +37,34 @@ double element_at(const unsigned char *bytes, softmax_dtype_t dtype, std::int64_
 // The distance of neighbouring numbers of the type around value; below the normal range, the
 // distance there.
 double ulp_of(double value, softmax_dtype_t dtype) {
-  const int fraction_bits = dtype == SOFTMAX_DTYPE_F32 ? 23 : 7;
-  const int exponent = value == 0.0 ? -126 : std::max(-126, std::ilogb(value));
+  const bool is_f64 = dtype == SOFTMAX_DTYPE_F64;
+  const int fraction_bits = is_f64 ? 52 : dtype == SOFTMAX_DTYPE_F32 ? 23 : 7;
+  const int least = is_f64 ? -1022 : -126;
+  const int exponent = value == 0.0 ? least : std::max(least, std::ilogb(value));
   return std::ldexp(1.0, exponent - fraction_bits);
+}
+
+// exp(x - max) over its sum. Real is wider than the type that is checked.
+template <typename Real>
+void divide_by_sum(double *x, std::int64_t cols, double max) {
+  Real sum = 0;
+  for (std::int64_t j = 0; j < cols; ++j) sum += std::exp(Real{x[j]} - Real{max});
+  for (std::int64_t j = 0; j < cols; ++j) {
+    x[j] = static_cast<double>(std::exp(Real{x[j]} - Real{max}) / sum);
+  }
 }
 
 }  // namespace
 
-int element_bytes(softmax_dtype_t dtype) { return dtype == SOFTMAX_DTYPE_F32 ? 4 : 2; }
+int element_bytes(softmax_dtype_t dtype) {
+  switch (dtype) {
+    case SOFTMAX_DTYPE_F32: return 4;
+    case SOFTMAX_DTYPE_F64: return 8;
+    default: return 2;
+  }
+}
 
-double promised_ulp(softmax_dtype_t dtype) { return dtype == SOFTMAX_DTYPE_F32 ? 4.0 : 0.51; }
+double promised_ulp(softmax_dtype_t dtype) { return dtype == SOFTMAX_DTYPE_BF16 ? 0.51 : 4.0; }
 
 RowCheck::RowCheck(const void *x, softmax_dtype_t dtype, std::int64_t rows, std::int64_t cols)
     : dtype_(dtype), cols_(cols) {
@@ -62,9 +85,11 @@ RowCheck::RowCheck(const void *x, softmax_dtype_t dtype, std::int64_t rows, std:
       out[j] = element_at(row.data(), dtype, j);
       max = std::max(max, out[j]);
     }
-    double sum = 0.0;
-    for (std::int64_t j = 0; j < cols; ++j) sum += out[j] = std::exp(out[j] - max);
-    for (std::int64_t j = 0; j < cols; ++j) out[j] /= sum;
+    if (dtype == SOFTMAX_DTYPE_F64) {
+      divide_by_sum<long double>(out, cols, max);
+    } else {
+      divide_by_sum<double>(out, cols, max);
+    }
   }
 }
 

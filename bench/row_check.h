@@ -1,4 +1,5 @@
-// The correctness check before timing: sampled rows against float64 on the host.
+// The correctness check before timing: sampled rows against float64 on the host, float64 rows
+// against long double.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -15,7 +16,8 @@ int element_bytes(softmax_dtype_t dtype);
 // What softmax.h section 3 promises for the type, in units in the last place.
 double promised_ulp(softmax_dtype_t dtype);
 
-// Rows of one input with their softmax in float64: made once, held against every algorithm.
+// Rows of one input with their softmax, rounded to float64: made once, held against every
+// algorithm.
 class RowCheck {
  public:
   // Samples the first row, the last, and rows evenly between them.

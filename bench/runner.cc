@@ -98,15 +98,33 @@ void Runner::enqueue(softmax_algo_t algo, int pair, cudaStream_t stream) const {
                 "softmax_forward_to");
 }
 
-softmax_choice_t Runner::choose(softmax_algo_t algo) const {
+softmax_status_t Runner::ask(softmax_algo_t algo, softmax_choice_t *choice) const {
   softmax_desc_t desc;
   check_softmax(softmax_desc_init(&desc, sizeof desc, SOFTMAX_OP_SOFTMAX, shape_.dtype, shape_.rows,
                                   shape_.cols),
                 "softmax_desc_init");
-  softmax_choice_t choice{};
-  choice.struct_size = sizeof choice;
-  check_softmax(softmax_select(handle_, algo, &desc, &choice), "softmax_select");
+  *choice = {};
+  choice->struct_size = sizeof *choice;
+  return softmax_select(handle_, algo, &desc, choice);
+}
+
+softmax_choice_t Runner::choose(softmax_algo_t algo) const {
+  softmax_choice_t choice;
+  check_softmax(ask(algo, &choice), "softmax_select");
   return choice;
+}
+
+bool Runner::accepts(softmax_algo_t algo, std::string *why) const {
+  softmax_choice_t choice;
+  const softmax_status_t status = ask(algo, &choice);
+  if (status != SOFTMAX_STATUS_NOT_SUPPORTED_ALGO) {
+    check_softmax(status, "softmax_select");
+    return true;
+  }
+  char sentence[512];
+  softmax_last_error(sentence, sizeof sentence);
+  *why = sentence;
+  return false;
 }
 
 AlgoTiming Runner::run(softmax_algo_t algo, const TimingBox &box) {

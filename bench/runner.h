@@ -65,6 +65,8 @@ class Runner {
   AlgoTiming run_with(const Call &call, const TimingBox &box);
   // What the library would run for the prepared shape.
   softmax_choice_t choose(softmax_algo_t algo) const;
+  // Whether the algorithm takes the prepared shape, and the library's sentence where it does not.
+  bool accepts(softmax_algo_t algo, std::string *why) const;
   // One launch, for a profiler; nothing is checked or timed.
   void launch_once(softmax_algo_t algo);
   void copy_once();
@@ -73,6 +75,7 @@ class Runner {
   int pairs() const;
   void *x(int pair) const;
   void *y(int pair) const;
+  softmax_status_t ask(softmax_algo_t algo, softmax_choice_t *choice) const;
   void enqueue(softmax_algo_t algo, int pair, cudaStream_t stream) const;
 
   cudaDeviceProp properties_{};

@@ -18,7 +18,7 @@ struct Timing {
 };
 
 struct TimingBox {
-  double cell_ms = 60.0;     // about how long one cell may take
+  double cell_ms = 40.0;     // about how long one cell may take
   double graph_us = 1000.0;  // about how long one replay should take
   int max_calls = 200;
   int max_replays = 25;

@@ -68,9 +68,10 @@
  * Results are the same from run to run. The bits of a row depend on the row's values, N, the two
  * data types, the algorithm and the device model alone: not on M, the row's position or alignment,
  * in or out of place, the number of CPU threads, or whether a graph replays the call. Hence
- * SOFTMAX_ALGO_AUTO decides by N (and type and device), never by M, unless
- * SOFTMAX_FLAG_M_ADAPTIVE gives that property up for speed. Two devices, two algorithms or two
- * releases may differ in the last bits, within the bounds of section 3.
+ * SOFTMAX_ALGO_AUTO decides by N (and type and device); by M it may decide how many blocks share a
+ * row, only where that changes no bit, unless SOFTMAX_FLAG_M_ADAPTIVE gives the property up for
+ * speed. Two devices, two algorithms or two releases may differ in the last bits, within the bounds
+ * of section 3.
  *
  * -------------------------------------------------------------------------------------------------
  * 5  THREADS
@@ -496,7 +497,8 @@ typedef struct softmax_choice_t {
 /* Tells what would run for desc on the handle's device, and why. Pure host code: nothing is
  * enqueued and the device is not touched. It is the same function that the computing calls use.
  *
- * With the log at SOFTMAX_LOG_DEBUG, every candidate that declined is logged with its reason.
+ * With the log at SOFTMAX_LOG_DEBUG, every candidate that AUTO did not take is logged with the
+ * reason.
  *
  * Errors: BAD_HANDLE; NULL_POINTER; STRUCT_SIZE (of out or desc); all of softmax_desc_check;
  * BAD_ENUM; NOT_SUPPORTED_ALGO (softmax_last_error says why). On failure *out is unchanged.

@@ -86,7 +86,7 @@ void select(const SelectOptions &options) {
   text += choice_text(choice);
   if (options.is_verbose) {
     for (const std::string &line : log.lines()) text += fmt::format("  {}\n", line);
-    if (log.lines().empty()) text += "  no candidate declined before it\n";
+    if (log.lines().empty()) text += "  no other candidate was asked\n";
   }
   print_out(text);
 }
@@ -111,9 +111,10 @@ void add_select(CLI::App &app) {
       ->type_name("NAME");
   command->add_flag("--log", options->is_log, "log-softmax instead of softmax");
   command->add_flag("-v,--verbose", options->is_verbose,
-                    "also every candidate that declined before the one that was taken, and why");
+                    "also every other candidate, and why it was not taken");
   command->footer(
-      "Nothing is computed. auto goes by N, the types and the device, never by M.\n\n"
+      "Nothing is computed. auto goes by N, the types and the device. M may change how many\n"
+      "blocks share a row, and no bit of the result.\n\n"
       "Examples:\n"
       "  softmax select 4096 50257 --dtype bf16\n"
       "  softmax select 1 1000000 -v\n"

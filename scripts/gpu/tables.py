@@ -2,9 +2,10 @@
 import json
 import pathlib
 import re
+import sys
 
 LADDER = ("naive", "shared", "shuffle", "vector", "online", "warp_online")
-ALGOS = ("auto",) + LADDER
+ALGOS = ("auto",) + LADDER + ("warp", "block", "tile", "cluster", "grid")
 NOT_MEASURED = "*Not measured yet.*"
 SECTOR_BYTES = 32
 
@@ -18,6 +19,7 @@ class Results:
     """What bench/results/<card>/ holds; a part that was not measured is None."""
 
     def __init__(self, folder: pathlib.Path):
+        self.folder = folder
         self.run, self.cells, self.counters = None, None, None
         ladder = folder / "ladder.jsonl"
         if ladder.is_file():
@@ -37,6 +39,13 @@ class Results:
         return grid
 
 
+def measured(grid):
+    """The algorithms that a table has a column for: those with a figure in one of its cells."""
+    return [algo for algo in ALGOS
+            if any(algo in cells and cells[algo]["status"] != "declined"
+                   for cells in grid.values())]
+
+
 def markdown(header, rows):
     right = "|" + "|".join(["---:"] * len(header)) + "|"
     lines = ["| " + " | ".join(header) + " |", right]
@@ -50,7 +59,7 @@ def caption(run, command="scripts/gpu_check"):
 
 
 def number(cell, key, digits):
-    if cell is None or cell["status"] == "skipped":
+    if cell is None or cell["status"] in ("skipped", "declined"):
         return "–"
     if cell["status"] == "wrong":
         return "wrong"
@@ -66,13 +75,14 @@ def headline(results):
     if not results.cells:
         return NOT_MEASURED
     parts = [caption(results.run)]
-    for (dtype, rows, cols), cells in results.grid(section="published").items():
+    grid = results.grid(section="published")
+    for (dtype, rows, cols), cells in grid.items():
         copy = copy_of(cells)
         table = []
         if copy:
             gbps = copy["GBps"] * copy["us"] / copy["copy_us"]
             table.append(["copy", f"{copy['copy_us']:.1f}", f"{gbps:.0f}", "1.00", "", "", ""])
-        for algo in ALGOS:
+        for algo in measured(grid):
             cell = cells.get(algo)
             published = PUBLISHED.get(algo) if (rows, cols) == (8192, 8192) else None
             table.append([
@@ -90,12 +100,14 @@ def sweep(results, dtype):
     if not results.cells:
         return NOT_MEASURED
     rows = []
-    for (_, _, cols), cells in results.grid(section="sweep", dtype=dtype).items():
+    grid = results.grid(section="sweep", dtype=dtype)
+    algos = measured(grid)
+    for (_, _, cols), cells in grid.items():
         copy = copy_of(cells)
         gbps = f"{copy['GBps'] * copy['us'] / copy['copy_us']:.0f}" if copy else "–"
-        rows.append([str(cols), gbps] + [number(cells.get(algo), "ratio", 2) for algo in ALGOS])
+        rows.append([str(cols), gbps] + [number(cells.get(algo), "ratio", 2) for algo in algos])
     return (caption(results.run) + "\n\n" +
-            markdown(["N", "copy GB/s"] + [f"{algo}" for algo in ALGOS], rows))
+            markdown(["N", "copy GB/s"] + algos, rows))
 
 
 def hot(results):
@@ -103,12 +115,14 @@ def hot(results):
     if not results.cells:
         return NOT_MEASURED
     rows = []
-    for (dtype, m, n), cells in results.grid(section="hot").items():
+    grid = results.grid(section="hot")
+    algos = measured(grid)
+    for (dtype, m, n), cells in grid.items():
         copy = copy_of(cells)
         rows.append([dtype, str(m), str(n), f"{copy['copy_us']:.1f}" if copy else "–"] +
-                    [number(cells.get(algo), "us", 1) for algo in ALGOS])
+                    [number(cells.get(algo), "us", 1) for algo in algos])
     return (caption(results.run) + "\n\n" +
-            markdown(["type", "M", "N", "copy µs"] + [f"{algo}" for algo in ALGOS], rows))
+            markdown(["type", "M", "N", "copy µs"] + algos, rows))
 
 
 def matrices(value, launch, unit_bytes=1):
@@ -188,7 +202,21 @@ def in_flight(results):
         rows))
 
 
+def compare(results):
+    """This library beside others: the page that bench/compare.py makes of its results."""
+    path = results.folder / "compare.jsonl"
+    if not path.is_file():
+        return NOT_MEASURED
+    bench = str(pathlib.Path(__file__).resolve().parent.parent.parent / "bench")
+    if bench not in sys.path:
+        sys.path.insert(0, bench)
+    from compare import records
+    from compare import tables as pages
+    return pages.page(records.read(path)).rstrip("\n")
+
+
 BLOCKS = {
+    "compare": compare,
     "in-flight": in_flight,
     "headline": headline,
     "counters": counters,

@@ -1,5 +1,4 @@
 // The computing calls: check -> problem -> select -> run.
-#include <cstdio>
 #include <cstring>
 #include <exception>
 
@@ -34,13 +33,16 @@ Status choose(const softmax_context &handle, softmax_algo_t algo, const Problem 
     case SelectOutcome::kNoSuchAlgo:
       return fail(SOFTMAX_STATUS_BAD_ENUM, "algo = %d does not exist", static_cast<int>(algo));
     case SelectOutcome::kDeclined:
-      return fail(SOFTMAX_STATUS_NOT_SUPPORTED_ALGO, "%s: %s", algo_name(algo), selection->reason);
+      return fail(SOFTMAX_STATUS_NOT_SUPPORTED_ALGO, "%s: %s", algo_name(algo),
+                  selection->declined);
   }
   if (log_enabled(SOFTMAX_LOG_INFO)) {
     char kernel[64];
+    char reason[128];
     kernel_name(selection->policy, problem, handle.caps, kernel, sizeof kernel);
+    reason_text(*selection, reason, sizeof reason);
     log_line(SOFTMAX_LOG_INFO, "M = %lld, N = %lld: %s (%s)", static_cast<long long>(problem.rows),
-             static_cast<long long>(problem.cols), kernel, selection->reason);
+             static_cast<long long>(problem.cols), kernel, reason);
   }
   return SOFTMAX_SUCCESS;
 }
@@ -212,7 +214,7 @@ softmax_status_t softmax_select(softmax_handle_t handle, softmax_algo_t algo,
     choice.vec_bytes = policy.vec_bytes;
     choice.smem_bytes = policy.smem_bytes;
     kernel_name(policy, problem, handle->caps, choice.kernel, sizeof choice.kernel);
-    std::snprintf(choice.reason, sizeof choice.reason, "%s", selection.reason);
+    reason_text(selection, choice.reason, sizeof choice.reason);
     const std::size_t size = static_cast<std::size_t>(out->struct_size);
     std::memset(out, 0, size);
     std::memcpy(out, &choice, size < sizeof choice ? size : sizeof choice);

@@ -4,13 +4,16 @@
 // other rows there are.
 #pragma once
 
+#include <cstdarg>
 #include <cstddef>
+#include <cstdio>
 
 #include "core/problem.h"
 
 namespace softmax {
 
-// Fills in `policy` and returns true; or writes the reason into why[cap] and returns false.
+// Fills in `policy` and returns true; or returns decline(why, cap, ...), which writes the reason.
+// cap is 0, and why may be null, where nobody reads the reason.
 using PolicyFunction = bool(const DeviceCaps &caps, const Problem &problem, Policy *policy,
                             char *why, std::size_t cap);
 
@@ -24,5 +27,16 @@ PolicyFunction tile_policy;
 PolicyFunction cluster_policy;
 PolicyFunction grid_policy;
 PolicyFunction reference_policy;
+
+// False, and the reason in why[cap]. Formatting costs more than the choice itself: it is left out
+// where nobody reads it.
+[[gnu::format(printf, 3, 4)]] inline bool decline(char *why, std::size_t cap, const char *format, ...) {
+  if (cap == 0) return false;
+  std::va_list values;
+  va_start(values, format);
+  std::vsnprintf(why, cap, format, values);
+  va_end(values);
+  return false;
+}
 
 }  // namespace softmax

@@ -3,7 +3,6 @@
 // Slab size and threads are functions of N and the types: they decide the order of additions. How
 // many blocks share a row does not, so that may depend on M.
 #include <algorithm>
-#include <cstdio>
 
 #include "core/dtype.h"
 #include "core/slabs.h"
@@ -20,9 +19,8 @@ constexpr int kRegisters = 65536;              // a multiprocessor's
 
 bool has_bulk_copies(const DeviceCaps &caps, char *why, std::size_t cap) {
   if (caps.compute_capability >= 90) return true;
-  std::snprintf(why, cap, "needs bulk copies: compute capability 9.0 or above, and this is %d.%d",
-                caps.compute_capability / 10, caps.compute_capability % 10);
-  return false;
+  return decline(why, cap, "needs bulk copies: compute capability 9.0 or above, and this is %d.%d",
+                 caps.compute_capability / 10, caps.compute_capability % 10);
 }
 
 std::int64_t smem_per_sm(const DeviceCaps &caps) {
@@ -56,9 +54,8 @@ bool tile_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char 
   const std::int64_t row_bytes = p.cols * dtype_size(p.x_dtype);
   constexpr std::int64_t kMostRowBytes = kSegmentBytes;
   if (row_bytes > kMostRowBytes) {
-    std::snprintf(why, cap, "a row of more than %d bytes is for cluster",
-                  static_cast<int>(kMostRowBytes));
-    return false;
+    return decline(why, cap, "a row of more than %d bytes is for cluster",
+                   static_cast<int>(kMostRowBytes));
   }
   policy->threads_per_row = power_of_two_at_least(ceil_div(row_bytes, kHeldBytes), 1, kWarp);
   policy->rows_per_block = kTileThreads / policy->threads_per_row;
@@ -97,8 +94,7 @@ bool cluster_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, ch
   const int wanted = static_cast<int>(mine + std::max<std::int64_t>(2, mine / 2));
   const std::int64_t most = (smem_share(caps, 1) - slab_smem_bytes(slot, 0, parts) - 64) / slot;
   if (mine > most) {
-    std::snprintf(why, cap, "a cluster's shared memory is too small for the row");
-    return false;
+    return decline(why, cap, "a cluster's shared memory is too small for the row");
   }
   policy->stages = static_cast<int>(std::min<std::int64_t>(wanted, most));
   policy->smem_bytes = slab_smem_bytes(slot, policy->stages, parts);

@@ -7,20 +7,88 @@
 namespace softmax {
 namespace {
 
-// sm_90: one NVIDIA H200, 2026-11-30, softmax out of place over 2^26 elements, buffers rotated past
-// the L2, CUDA graphs, medians. Scores are copy time over softmax time at the N in the comment, the
-// copy being the better of cudaMemcpyAsync and a 16-byte streaming kernel. "Odd" rows are those
-// whose length is no multiple of 16 bytes: there most rows begin unaligned, and packs are loaded by
-// element.
+// ---- sm_90, and later architectures until they are measured ----
+//
+// Provisional: not measured. Where each kernel's capacity puts its limit; scripts/tune gives the
+// rows that replace these. "Odd" rows are those whose length is no multiple of 16 bytes: there most
+// rows begin unaligned.
 
 constexpr TuningRow kSm90F32[] = {
+    {1024, SOFTMAX_ALGO_WARP},                      // provisional: not measured
+    {8192, SOFTMAX_ALGO_BLOCK},                     // provisional: not measured
+    {std::int64_t{1} << 20, SOFTMAX_ALGO_CLUSTER},  // provisional: not measured
+    {kNoLimit, SOFTMAX_ALGO_GRID},                  // provisional: not measured
+};
+constexpr TuningRow kSm90F32Odd[] = {
+    {2048, SOFTMAX_ALGO_TILE},                      // provisional: not measured
+    {std::int64_t{1} << 20, SOFTMAX_ALGO_CLUSTER},  // provisional: not measured
+    {kNoLimit, SOFTMAX_ALGO_GRID},                  // provisional: not measured
+};
+constexpr TuningRow kSm90Half[] = {
+    {2048, SOFTMAX_ALGO_WARP},                      // provisional: not measured
+    {16384, SOFTMAX_ALGO_BLOCK},                    // provisional: not measured
+    {std::int64_t{1} << 21, SOFTMAX_ALGO_CLUSTER},  // provisional: not measured
+    {kNoLimit, SOFTMAX_ALGO_GRID},                  // provisional: not measured
+};
+constexpr TuningRow kSm90HalfOdd[] = {
+    {4096, SOFTMAX_ALGO_TILE},                      // provisional: not measured
+    {std::int64_t{1} << 21, SOFTMAX_ALGO_CLUSTER},  // provisional: not measured
+    {kNoLimit, SOFTMAX_ALGO_GRID},                  // provisional: not measured
+};
+constexpr TuningRow kSm90F64[] = {
+    {512, SOFTMAX_ALGO_WARP},                       // provisional: not measured
+    {4096, SOFTMAX_ALGO_BLOCK},                     // provisional: not measured
+    {std::int64_t{1} << 19, SOFTMAX_ALGO_CLUSTER},  // provisional: not measured
+    {kNoLimit, SOFTMAX_ALGO_GRID},                  // provisional: not measured
+};
+
+constexpr TuningRow kSm90F64Odd[] = {
+    {1024, SOFTMAX_ALGO_TILE},                      // provisional: not measured
+    {std::int64_t{1} << 19, SOFTMAX_ALGO_CLUSTER},  // provisional: not measured
+    {kNoLimit, SOFTMAX_ALGO_GRID},                  // provisional: not measured
+};
+
+// ---- sm_75 to sm_89 ----
+//
+// Not measured on such a card; the order follows from sm_90, whose bulk copies and clusters are not
+// there: registers where they hold the row, and beyond that the best of the ladder.
+
+constexpr TuningRow kSm75F32[] = {
+    {1024, SOFTMAX_ALGO_WARP},
+    {8192, SOFTMAX_ALGO_BLOCK},
+    {kNoLimit, SOFTMAX_ALGO_ONLINE},
+};
+constexpr TuningRow kSm75Half[] = {
+    {2048, SOFTMAX_ALGO_WARP},
+    {16384, SOFTMAX_ALGO_BLOCK},
+    {kNoLimit, SOFTMAX_ALGO_ONLINE},
+};
+constexpr TuningRow kSm75HalfOdd[] = {
+    {2048, SOFTMAX_ALGO_WARP},
+    {16384, SOFTMAX_ALGO_BLOCK},
+    {kNoLimit, SOFTMAX_ALGO_SHUFFLE},
+};
+constexpr TuningRow kSm75F64[] = {
+    {512, SOFTMAX_ALGO_WARP},
+    {4096, SOFTMAX_ALGO_BLOCK},
+    {kNoLimit, SOFTMAX_ALGO_SHUFFLE},
+};
+
+// ---- the ladder, on every architecture ----
+//
+// One NVIDIA H200 (sm_90), 2026-11-30, softmax out of place over 2^26 elements, buffers rotated
+// past the L2, CUDA graphs, medians. Scores are copy time over softmax time at the N in the
+// comment, the copy being the better of cudaMemcpyAsync and a 16-byte streaming kernel. In odd rows
+// packs are loaded by element.
+
+constexpr TuningRow kLadderF32[] = {
     {28, SOFTMAX_ALGO_NAIVE},          // 4: 0.45, 28: 0.15; vector 0.02, 0.10
     {192, SOFTMAX_ALGO_VECTOR},        // 32: 0.12, 192: 0.31; naive 0.11, -; warp_online -, 0.27
     {2560, SOFTMAX_ALGO_WARP_ONLINE},  // 256: 0.45, 1024: 0.77, 2560: 0.67; vector 0.39, 0.39, 0.64
     {6144, SOFTMAX_ALGO_VECTOR},       // 3072: 0.68, 6144: 0.78; online 0.63, 0.77
     {kNoLimit, SOFTMAX_ALGO_ONLINE},   // 8192: 0.76, 131072: 0.58; vector 0.75, 0.46
 };
-constexpr TuningRow kSm90F32Odd[] = {
+constexpr TuningRow kLadderF32Odd[] = {
     {33, SOFTMAX_ALGO_NAIVE},    // 33: 0.12; vector 0.10
     {127, SOFTMAX_ALGO_VECTOR},  // 63: 0.19, 127: 0.38; shuffle 0.18, 0.35
     {2049,
@@ -29,14 +97,14 @@ constexpr TuningRow kSm90F32Odd[] = {
     {kNoLimit, SOFTMAX_ALGO_ONLINE},  // 16385: 0.56, 50257: 0.53; shuffle 0.49, 0.36
 };
 // 16-bit inputs: measured with bf16 to bf16; f16, and float32 outputs, take the same rows.
-constexpr TuningRow kSm90Half[] = {
+constexpr TuningRow kLadderHalf[] = {
     {32, SOFTMAX_ALGO_NAIVE},          // 8: 0.43, 32: 0.08; vector 0.02, 0.06
     {384, SOFTMAX_ALGO_VECTOR},        // 48: 0.10, 384: 0.33; naive 0.07, -; warp_online -, 0.31
     {4096, SOFTMAX_ALGO_WARP_ONLINE},  // 512: 0.50, 2560: 0.84, 4096: 0.64; vector 0.42, 0.49, 0.62
     {8192, SOFTMAX_ALGO_VECTOR},       // 6144: 0.68, 8192: 0.74; online 0.65, 0.73
     {kNoLimit, SOFTMAX_ALGO_ONLINE},   // 12288: 0.78, 131072: 0.59; vector 0.77, 0.47
 };
-constexpr TuningRow kSm90HalfOdd[] = {
+constexpr TuningRow kLadderHalfOdd[] = {
     {33, SOFTMAX_ALGO_NAIVE},     // 33: 0.08; shuffle 0.06
     {127, SOFTMAX_ALGO_SHUFFLE},  // 63: 0.12, 127: 0.22; vector 0.09, 0.17
     {255, SOFTMAX_ALGO_VECTOR},   // 129: 0.18, 255: 0.33; warp_online 0.13, 0.26
@@ -45,7 +113,7 @@ constexpr TuningRow kSm90HalfOdd[] = {
     {kNoLimit,
      SOFTMAX_ALGO_SHUFFLE},  // 4097: 0.47, 16385: 0.58, 50257: 0.35; online 0.31, 0.36, 0.28
 };
-constexpr TuningRow kSm90F64[] = {
+constexpr TuningRow kLadderF64[] = {
     {40, SOFTMAX_ALGO_NAIVE},     // 4: 0.39, 40: 0.23; vector 0.02, 0.20
     {64, SOFTMAX_ALGO_VECTOR},    // 48: 0.23, 64: 0.31; naive 0.20, 0.20; shuffle 0.17, 0.23
     {128, SOFTMAX_ALGO_SHUFFLE},  // 96: 0.32, 128: 0.40; vector 0.20, 0.26
@@ -55,7 +123,9 @@ constexpr TuningRow kSm90F64[] = {
      SOFTMAX_ALGO_SHUFFLE},  // 2048: 0.49, 4096: 0.56, 32768: 0.41; vector 0.47, 0.53, 0.42
 };
 
-// cpu: AMD EPYC (Zen 4, AVX-512, 1 MB L2, 32 MB L3), 2 threads, 2026-11-30, 2^26 elements, medians
+// ---- the CPU ----
+//
+// AMD EPYC (Zen 4, AVX-512, 1 MB L2, 32 MB L3), 2 threads, 2026-11-30, 2^26 elements, medians
 // of 7 rounds of softmax_cpu_bench. Scores are GB/s read and written, in place and out of place;
 // memcpy on as many threads moved 27 to 40 in the same rounds.
 
@@ -82,24 +152,62 @@ constexpr TuningTable table(const char *name, const TuningRow (&rows)[Count]) {
   return {name, rows, Count};
 }
 
+template <int Count>
+constexpr bool sound(const TuningRow (&rows)[Count]) {
+  return is_sound(rows, Count);
+}
+
+static_assert(sound(kSm90F32) && sound(kSm90F32Odd) && sound(kSm90Half) && sound(kSm90HalfOdd) &&
+                  sound(kSm90F64) && sound(kSm90F64Odd) && sound(kSm75F32) && sound(kSm75Half) &&
+                  sound(kSm75HalfOdd) && sound(kSm75F64) && sound(kLadderF32) &&
+                  sound(kLadderF32Odd) && sound(kLadderHalf) && sound(kLadderHalfOdd) &&
+                  sound(kLadderF64) && sound(kCpuF32) && sound(kCpuHalf) && sound(kCpuF64),
+              "a table rises, ends without a limit, and keeps its bits over M");
+
+bool is_odd(std::int32_t x_dtype, std::int64_t cols) {
+  return cols % (16 / dtype_size(x_dtype)) != 0;
+}
+
+TuningTable cpu_table(std::int32_t x_dtype) {
+  switch (x_dtype) {
+    case SOFTMAX_DTYPE_F32: return table("cpu f32", kCpuF32);
+    case SOFTMAX_DTYPE_F64: return table("cpu f64", kCpuF64);
+    default: return table("cpu 16-bit", kCpuHalf);
+  }
+}
+
 }  // namespace
 
 TuningTable tuning_table(const DeviceCaps &caps, std::int32_t x_dtype, std::int64_t cols) {
-  if (!caps.is_cuda) {
+  if (!caps.is_cuda) return cpu_table(x_dtype);
+  const bool odd = is_odd(x_dtype, cols);
+  if (caps.compute_capability < 90) {
     switch (x_dtype) {
-      case SOFTMAX_DTYPE_F32: return table("cpu f32", kCpuF32);
-      case SOFTMAX_DTYPE_F64: return table("cpu f64", kCpuF64);
-      default: return table("cpu 16-bit", kCpuHalf);
+      case SOFTMAX_DTYPE_F32: return table("sm_75 f32", kSm75F32);
+      case SOFTMAX_DTYPE_F64: return table("sm_75 f64", kSm75F64);
+      default:
+        return odd ? table("sm_75 16-bit odd", kSm75HalfOdd) : table("sm_75 16-bit", kSm75Half);
     }
   }
-  // No other architecture has been measured yet: all of them use sm_90's rows.
-  const bool odd = cols % (16 / dtype_size(x_dtype)) != 0;
   switch (x_dtype) {
     case SOFTMAX_DTYPE_F32:
       return odd ? table("sm_90 f32 odd", kSm90F32Odd) : table("sm_90 f32", kSm90F32);
-    case SOFTMAX_DTYPE_F64: return table("sm_90 f64", kSm90F64);
+    case SOFTMAX_DTYPE_F64:
+      return odd ? table("sm_90 f64 odd", kSm90F64Odd) : table("sm_90 f64", kSm90F64);
     default:
       return odd ? table("sm_90 16-bit odd", kSm90HalfOdd) : table("sm_90 16-bit", kSm90Half);
+  }
+}
+
+TuningTable ladder_table(const DeviceCaps &caps, std::int32_t x_dtype, std::int64_t cols) {
+  if (!caps.is_cuda) return cpu_table(x_dtype);
+  const bool odd = is_odd(x_dtype, cols);
+  switch (x_dtype) {
+    case SOFTMAX_DTYPE_F32:
+      return odd ? table("ladder f32 odd", kLadderF32Odd) : table("ladder f32", kLadderF32);
+    case SOFTMAX_DTYPE_F64: return table("ladder f64", kLadderF64);
+    default:
+      return odd ? table("ladder 16-bit odd", kLadderHalfOdd) : table("ladder 16-bit", kLadderHalf);
   }
 }
 

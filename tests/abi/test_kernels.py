@@ -1,0 +1,54 @@
+"""How many kernels the library has: every instance costs build time, size and load time."""
+
+import re
+
+from harness import Skip, expect, expect_raises, load_config, main, need, run, scratch_folder
+
+CONFIG = load_config()
+CEILING = 300
+DOCUMENT = CONFIG.source / "docs/algorithms.md"
+
+
+def kernels(archive):
+    """The kernels of an archive, by the mangled name that nvcc's host code keeps for each: its
+    launch stub or, where that was inlined, the stub's static variables."""
+    return set(re.findall(r"\b__device_stub_\w+", run("nm", "-C", "--defined-only", archive)))
+
+
+def check_count(count, text):
+    stated = re.findall(r"^\*\*Kernels per architecture: (\d+)\.\*\*", text, re.MULTILINE)
+    expect(len(stated) == 1, f"{len(stated)} lines state a number of kernels")
+    expect(count == int(stated[0]), f"{count} kernels, and {stated[0]} are stated")
+    expect(count <= CEILING, f"{count} kernels, the ceiling is {CEILING}")
+
+
+def test_the_kernels_are_as_many_as_the_documentation_says_and_few():
+    if not CONFIG.cuda:
+        raise Skip("built without CUDA: there are no kernels")
+    need("nm")
+    count = len(kernels(CONFIG.static))
+    print(f"{count} kernels for each of {CONFIG.cuda_architectures}")
+    check_count(count, DOCUMENT.read_text(encoding="utf-8"))
+
+
+def test_the_kernel_count_refuses_what_it_should():
+    need("nm", "ar")
+    with scratch_folder() as folder:
+        source = folder / "stubs.c"
+        source.write_text("void __device_stub__ZN1aEv(void) {}\n"
+                          "static int handle __asm__(\"__device_stub__ZN1bEv.handle\") = 1;\n"
+                          "int *use(void) { return &handle; }\n"
+                          "void not_a_kernel(void) {}\n", encoding="utf-8")
+        run(CONFIG.cc, "-O2", "-c", source, "-o", folder / "stubs.o")
+        run("ar", "rcs", folder / "libstubs.a", folder / "stubs.o")
+        found = kernels(folder / "libstubs.a")
+        expect(found == {"__device_stub__ZN1aEv", "__device_stub__ZN1bEv"}, f"found {found}")
+    check_count(2, "**Kernels per architecture: 2.** More.\n")
+    expect_raises(check_count, 3, "**Kernels per architecture: 2.**", part="2 are stated")
+    expect_raises(check_count, 2, "No number.", part="0 lines")
+    expect_raises(check_count, CEILING + 1, f"**Kernels per architecture: {CEILING + 1}.**",
+                  part="ceiling")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(globals()))
