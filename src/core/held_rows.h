@@ -15,6 +15,11 @@ constexpr int kWarpMostPacks = 8;
 // BLOCK: up to this many threads hold four packs each and leave room for three blocks on a
 // multiprocessor; longer rows take twice as many packs, or, where 16-bit values are held as float32
 // and eight packs of them are too many, twice the threads.
+// Sixteen-bit rows turn to eight packs at half the threads: an element costs little there, and the
+// merging of warps is shared by twice as many.
+constexpr int block_most_threads_of_four(int x_bytes, bool widened) {
+  return widened ? 1024 : (x_bytes == 2 ? 256 : 512);
+}
 constexpr int block_most_packs(bool widened) { return widened ? 4 : 8; }
 constexpr int block_most_threads(int packs, bool widened) {
   return packs > 4 || widened ? 1024 : 512;

@@ -38,13 +38,14 @@ struct CompensatedSum {
   }
   // Everything times exp(d), the product's rounding error kept. The exponential may be below the
   // normal range where the product is not: 2^64 of it changes places.
-  SOFTMAX_HD void times_exp(Split<T> d) { times(exp_times(d, T(0x1p64))); }
+  SOFTMAX_HD void times_exp(Split<T> d) { times({exp_times(d, T(0x1p64)), T(0)}); }
   // The same where 2^64 exp(d) is there already.
-  SOFTMAX_HD void times(T scale) {
+  SOFTMAX_HD void times(Split<T> scale) {
     const T large = hi * T(0x1p-64);
     const T small = lo * T(0x1p-64);
-    hi = large * scale;
-    lo = fused_multiply_add(small, scale, fused_multiply_add(large, scale, -hi));
+    hi = large * scale.hi;
+    lo = fused_multiply_add(small, scale.hi, fused_multiply_add(large, scale.hi, -hi));
+    lo = fused_multiply_add(large, scale.lo, lo);
   }
   // The sum less a term that is one of its own: exact but for one rounding.
   SOFTMAX_HD T without(T term) const { return (hi - term) + lo; }
@@ -289,9 +290,10 @@ struct TermFactor {
 
 // `scale` is exp(reference - max) in units.
 template <typename T>
-SOFTMAX_HD TermFactor<T> term_factor(const RowFactors<T> &row, T scale) {
-  const T hi = scale * row.inverse_sum;
-  const T lo = fused_multiply_add(scale, row.inverse_sum, -hi);
+SOFTMAX_HD TermFactor<T> term_factor(const RowFactors<T> &row, Split<T> scale) {
+  const T hi = scale.hi * row.inverse_sum;
+  const T lo = fused_multiply_add(scale.lo, row.inverse_sum,
+                                  fused_multiply_add(scale.hi, row.inverse_sum, -hi));
   const bool is_large = hi >= T(0x1p24);                  // 2^-40 and more; a NaN goes either way
   const T rescale = is_large ? T(0x1p-128) : T(0x1p-28);  // one unit a factor; and 2^100
   return {is_large ? T(1) : T(0x1p-100), hi * rescale,

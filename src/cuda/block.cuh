@@ -22,15 +22,16 @@ template <typename T>
 struct Merged {
   T max;
   CompensatedSum<T> sum;
-  T scale;
+  Split<T> scale;
 };
 
-template <typename T>
-__device__ __forceinline__ Merged<T> merge_warps(WarpPart<T> *parts, const WarpPart<T> &own) {
+template <typename Held, typename T>
+__device__ __forceinline__ Merged<T> merge_warps(WarpPart<T> *parts, const WarpPart<T> &own,
+                                                 bool is_log) {
   const int warps = blockDim.x / kWarpThreads;
   const int warp = threadIdx.x / kWarpThreads;
   const int lane = threadIdx.x % kWarpThreads;
-  if (warps == 1) return {own.max, CompensatedSum<T>::of(own.sum), sum_unit<T>()};
+  if (warps == 1) return {own.max, CompensatedSum<T>::of(own.sum), {sum_unit<T>(), T(0)}};
   if (lane == 0) parts[warp] = own;
   __syncthreads();
 
@@ -44,14 +45,15 @@ __device__ __forceinline__ Merged<T> merge_warps(WarpPart<T> *parts, const WarpP
   row.max = __shfl_sync(kFullWarp, lanes_max(part.max, lanes), 0);
   // A part that is all -inf: its reference is the lowest finite number, and its scale 0, or 1 where
   // the whole row is so.
-  const T scale = exp_times(raw_difference(finite_reference(part.max), finite_reference(row.max)),
-                            sum_unit<T>());
+  const Split<T> scale =
+      exp_in_units(raw_difference(finite_reference(part.max), finite_reference(row.max)));
   row.sum = CompensatedSum<T>::of(part.sum);
   row.sum.times(scale);
-  row.sum = lanes_sum(row.sum, lanes);
+  row.sum = held_lanes_sum<Held>(row.sum, lanes, is_log);
   row.sum.hi = __shfl_sync(kFullWarp, row.sum.hi, 0);
   row.sum.lo = __shfl_sync(kFullWarp, row.sum.lo, 0);
-  row.scale = __shfl_sync(kFullWarp, scale, warp);
+  row.scale.hi = __shfl_sync(kFullWarp, scale.hi, warp);
+  row.scale.lo = __shfl_sync(kFullWarp, scale.lo, warp);
   return row;
 }
 
@@ -68,6 +70,7 @@ __global__ void __launch_bounds__(
     kResident<kBlocksPerSm<X, Y, kPacks, kStaged>, kBlockMaxThreads<X, Y, kPacks>>)
     block_kernel(RowArgs args) {
   using Acc = AccOf<X>;
+  using Held = HeldPacks<X, Y, kPacks>;
   constexpr int kRunCols = kWarpThreads * kPacks * kPackCols<X>;
   __shared__ WarpPart<Acc> parts[kWarpThreads];
   WarpRows<X, Y, kPacks, 1> run;
@@ -96,9 +99,10 @@ __global__ void __launch_bounds__(
 
     WarpPart<Acc> own;
     own.max = lanes_max<kWarpThreads>(run.held[0].max());
-    const typename HeldPacks<X, Y, kPacks>::Exp exp(finite_reference(own.max));
-    own.sum = lanes_sum<kWarpThreads>(run.held[0].sum(exp, args.is_log)).parts();
-    const Merged<Acc> merged = merge_warps(parts, own);
+    const typename Held::Exp exp(finite_reference(own.max));
+    own.sum =
+        held_lanes_sum<Held>(run.held[0].sum(exp, args.is_log), kWarpThreads, args.is_log).parts();
+    const Merged<Acc> merged = merge_warps<Held>(parts, own, args.is_log);
     const RowFactors<Acc> factors =
         finish_one(merged.max, merged.sum, args.empty_is_zero, args.is_log);
     run.held[0].finish({factors, merged.scale, unknown_zero(args)}, args.is_log);

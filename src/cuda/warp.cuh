@@ -26,6 +26,7 @@ __global__ void __launch_bounds__(
     kWarpBlockThreads, kResident<kWarpBlocksPerSm<X, Y, kPacks, kStaged>, kWarpBlockThreads>)
     warp_kernel(RowArgs args) {
   using Acc = AccOf<X>;
+  using Held = HeldPacks<X, Y, kPacks>;
   constexpr int kRows = kWarpRowsALane<kPacks>;
   WarpRows<X, Y, kPacks, kRows> rows;
 
@@ -59,15 +60,17 @@ __global__ void __launch_bounds__(
     for (int r = 0; r < kRows; ++r) max[r] = lanes_max(rows.held[r].max(), rows.lanes);
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
-      const typename HeldPacks<X, Y, kPacks>::Exp exp(finite_reference(max[r]));
+      const typename Held::Exp exp(finite_reference(max[r]));
       sum[r] = rows.held[r].sum(exp, args.is_log);
     }
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) sum[r] = lanes_sum(sum[r], rows.lanes);
+    for (int r = 0; r < kRows; ++r) {
+      sum[r] = held_lanes_sum<Held>(sum[r], rows.lanes, args.is_log);
+    }
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       const RowFactors<Acc> row = finish_one(max[r], sum[r], args.empty_is_zero, args.is_log);
-      rows.held[r].finish({row, sum_unit<Acc>(), unknown_zero(args)}, args.is_log);
+      rows.held[r].finish({row, {sum_unit<Acc>(), Acc(0)}, unknown_zero(args)}, args.is_log);
     }
 
     if (kStaged) {

@@ -118,11 +118,8 @@ bool block_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char
                   std::size_t cap) {
   const std::int64_t row = row_packs(p);
   const bool widened = is_widened(p);
-  int packs = 4;
-  while (packs < block_most_packs(widened) &&
-         row > std::int64_t{packs} * block_most_threads(packs, widened)) {
-    packs *= 2;
-  }
+  const int few_threads = block_most_threads_of_four(dtype_size(p.x_dtype), widened);
+  const int packs = row > 4 * few_threads ? block_most_packs(widened) : 4;
   const std::int64_t most = std::int64_t{packs} * block_most_threads(packs, widened);
   if (row > most) {
     std::snprintf(why, cap, "a block holds at most %" PRId64 " columns from %s to %s",

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cuda/prim/raw_pack.cuh"
+#include "cuda/prim/reduce.cuh"
 #include "cuda/prim/row.cuh"
 
 namespace softmax {
@@ -17,7 +18,7 @@ namespace softmax {
 template <typename T>
 struct HeldFactors {
   RowFactors<T> row;
-  T scale;             // exp(the reference of this part's terms - max) in units
+  Split<T> scale;      // exp(the reference of this part's terms - max) in units
   std::uint32_t zero;  // 0, of which the compiler knows nothing
 };
 
@@ -33,6 +34,7 @@ class RawPacks {
   static_assert(sizeof(X) == 2, "16-bit types alone are held as they are");
   static constexpr int kCols = kPackCols<X>;
   using Exp = CoarseExp;
+  static constexpr bool kPlainSums = true;  // of softmax; log-softmax needs what is beside a 1
 
   __device__ __forceinline__ void set(int pack, const RawPack &raw) { raw_[pack] = raw; }
 
@@ -53,13 +55,14 @@ class RawPacks {
     return fmax(ends.x, ends.y);
   }
 
-  __device__ __forceinline__ CompensatedSum<float> sum(const Exp &exp, bool is_log) {
+  __device__ __forceinline__ CompensatedSum<float> sum(const Exp &exp, bool is_log) const {
+    if (!is_log) return plain_sum(exp);
     TermSum<float> terms;
 #pragma unroll
     for (int pack = 0; pack < kPacks; ++pack) {
       float value[kCols];
       unpack<X>(raw_[pack], value);
-      terms.add(value, exp, is_log);
+      terms.add(value, exp, true);
     }
     return terms.combined();
   }
@@ -87,6 +90,24 @@ class RawPacks {
   }
 
  private:
+  // Rounding in a sum of so few terms is less than CoarseExp's own error.
+  __device__ __forceinline__ CompensatedSum<float> plain_sum(const Exp &exp) const {
+    CompensatedSum<float> sum;
+#pragma unroll
+    for (int pack = 0; pack < kPacks; ++pack) {
+      float term[kCols];
+      unpack<X>(raw_[pack], term);
+      exp.times(term, sum_unit<float>(), term);
+#pragma unroll
+      for (int width = kCols / 2; width > 0; width /= 2) {
+#pragma unroll
+        for (int i = 0; i < width; ++i) term[i] += term[i + width];
+      }
+      sum.hi += term[0];
+    }
+    return sum;
+  }
+
   RawPack raw_[kPacks];
   Exp exp_;
   RowFactors<float> factors_;
@@ -137,6 +158,7 @@ class TermPacks {
   static constexpr int kCols = kPackCols<X>;
   using Acc = AccOf<X>;
   using Exp = ShiftedExp<Acc>;
+  static constexpr bool kPlainSums = false;
 
   __device__ __forceinline__ void set(int pack, const RawPack &raw) {
     Acc value[kCols];
@@ -246,6 +268,22 @@ class TermPacks {
   RowFactors<Acc> row_;
   TermFactor<Acc> factor_;
 };
+
+// The sum over `lanes` neighbouring lanes, as the way of holding needs it.
+template <typename Held, typename T>
+__device__ __forceinline__ CompensatedSum<T> held_lanes_sum(CompensatedSum<T> sum, int lanes,
+                                                            bool is_log) {
+  if constexpr (Held::kPlainSums) {
+    if (!is_log) {
+#pragma unroll
+      for (int step = kWarpThreads / 2; step > 0; step /= 2) {
+        if (step < lanes) sum.hi += __shfl_xor_sync(kFullWarp, sum.hi, step);
+      }
+      return sum;
+    }
+  }
+  return lanes_sum(sum, lanes);
+}
 
 template <typename X, typename Y, int kPacks>
 using HeldPacks = std::conditional_t<sizeof(Y) == 2, RawPacks<X, kPacks>, TermPacks<X, kPacks>>;
