@@ -3,6 +3,7 @@
 // The table is select_golden.txt. After a deliberate change of the selector or of the tuning rows,
 //     SOFTMAX_UPDATE_GOLDEN=1 build/tests/host/softmax_host_tests "[golden]"
 // rewrites it in the source tree; read the difference before committing it.
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
@@ -72,11 +73,11 @@ SelectOutcome select_quietly(const DeviceCaps &caps, std::int32_t algo,
 std::string policy_text(const Policy &p) {
   char text[160];
   std::snprintf(text, sizeof text,
-                "%s threads/row %d rows/block %d vec %d smem %" PRId64
+                "%s threads/row %d rows/block %d vec %d packs %d smem %" PRId64
                 " cluster %d stages %d "
                 "workspace %" PRId64,
                 softmax::algo_name(p.algo), p.threads_per_row, p.rows_per_block, p.vec_bytes,
-                p.smem_bytes, p.cluster, p.stages, p.workspace_bytes);
+                p.packs, p.smem_bytes, p.cluster, p.stages, p.workspace_bytes);
   return text;
 }
 
@@ -243,7 +244,7 @@ TEST_CASE("an algorithm that is asked for by name is what runs, or is refused", 
         CHECK((reason == "not in this release" || reason.find("no CPU kernel") == 0));
       }
     }
-    CHECK(chosen == (device.caps.is_cuda ? 7 : 4));
+    CHECK(chosen == (device.caps.is_cuda ? 9 : 4));
   }
   Selection selection;
   for (const std::int32_t none : {7, 9, 16, -1, 999, 1001}) {
@@ -275,6 +276,56 @@ TEST_CASE("every candidate before AUTO's choice declines in order with a reason"
       // The next in order is the choice.
       REQUIRE(place < sizeof order / sizeof order[0]);
       CHECK(std::string(softmax::algo_name(selection.policy.algo)) == order[place]);
+    }
+  }
+}
+
+TEST_CASE("rows that do not fit are declined, and all that fit are taken", "[select]") {
+  // What 32 lanes hold in eight 16-byte words each; and a block, in the types' own kernels.
+  const struct {
+    int pair;
+    std::int64_t warp_cols, block_cols;
+  } most[] = {{0, 1024, 32768}, {1, 2048, 65536}, {2, 2048, 65536},
+              {3, 512, 16384},  {4, 2048, 32768}, {5, 2048, 32768}};
+  const DeviceCaps sm_90 = cuda_caps(90, 132, 2048, 60, 227);
+  const DeviceCaps sm_75 = cuda_caps(75, 40, 1024, 4, 64);
+  for (const auto &m : most) {
+    const auto outcome = [&](const DeviceCaps &caps, std::int32_t algo, std::int64_t cols) {
+      return outcome_text(caps, algo, make_problem(kTypePairs[m.pair], 1, cols));
+    };
+    INFO(kTypePairs[m.pair].name);
+    CHECK(outcome(sm_90, SOFTMAX_ALGO_WARP, m.warp_cols).find("declined") != 0);
+    CHECK(outcome(sm_90, SOFTMAX_ALGO_WARP, m.warp_cols + 1).find("declined: a warp holds") == 0);
+    CHECK(outcome(sm_90, SOFTMAX_ALGO_BLOCK, m.block_cols).find("declined") != 0);
+    CHECK(outcome(sm_90, SOFTMAX_ALGO_BLOCK, m.block_cols + 1).find("declined: a block holds") ==
+          0);
+    // Less shared memory, for rows at any address, is a limit too.
+    CHECK(outcome(sm_75, SOFTMAX_ALGO_BLOCK, m.block_cols).find("declined: rows at any") == 0);
+    CHECK(outcome(sm_75, SOFTMAX_ALGO_BLOCK, m.block_cols / 4).find("declined") != 0);
+  }
+}
+
+TEST_CASE("WARP and BLOCK hold every column of a row and little more", "[select]") {
+  for (const TypePair &types : kTypePairs) {
+    const std::int64_t pack = 16 / format_of(types.x).size_bytes;
+    for (const std::int32_t algo : {SOFTMAX_ALGO_WARP, SOFTMAX_ALGO_BLOCK}) {
+      int wrong = 0;
+      for (std::int64_t n = 1; n <= 70000; n += n < 3000 ? 1 : 97) {
+        Selection selection;
+        if (select_quietly(cuda_caps(90, 132, 2048, 60, 227), algo, make_problem(types, 1, n),
+                           &selection) != SelectOutcome::kChosen) {
+          break;
+        }
+        const Policy &p = selection.policy;
+        const std::int64_t held = pack * p.packs * p.threads_per_row;
+        const std::int64_t spare = held - n;
+        // WARP: a power of two; BLOCK: whole warps.
+        const std::int64_t most_spare =
+            algo == SOFTMAX_ALGO_WARP ? std::max(n, pack) - 1 : 32 * pack * p.packs - 1;
+        wrong += spare >= 0 && spare <= most_spare ? 0 : 1;
+      }
+      INFO(types.name << " " << softmax::algo_name(algo));
+      CHECK(wrong == 0);
     }
   }
 }
