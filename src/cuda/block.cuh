@@ -41,7 +41,7 @@ __device__ __forceinline__ Merged<T> merge_warps(WarpPart<T> *parts, const WarpP
   // What covers `warps` lanes: the same additions for a given N.
   const int lanes = 2 << (31 - __clz(warps - 1));
   Merged<T> row;
-  // Lanes past the last power of two hold the same values over again.
+  // Lanes past those have met empty parts alone.
   row.max = __shfl_sync(kFullWarp, lanes_max(part.max, lanes), 0);
   // A part that is all -inf: its reference is the lowest finite number, and its scale 0, or 1 where
   // the whole row is so.
@@ -108,9 +108,9 @@ __global__ void __launch_bounds__(
     run.held[0].finish({factors, merged.scale, unknown_zero(args)}, args.is_log);
 
     if (kStaged) {
-      run.template store_staged<StoreHint::kNone>(stage, y, args.is_log);
+      run.template store_staged<kHeldStoreHint>(stage, y, args.is_log);
     } else {
-      run.template store<StoreHint::kNone>(y, args.is_log);
+      run.template store<kHeldStoreHint>(y, args.is_log);
     }
     row += gridDim.x;
     if (row >= args.rows) break;

@@ -74,9 +74,9 @@ __global__ void __launch_bounds__(
     }
 
     if (kStaged) {
-      rows.template store_staged<StoreHint::kNone>(stage, y, args.is_log);
+      rows.template store_staged<kHeldStoreHint>(stage, y, args.is_log);
     } else {
-      rows.template store<StoreHint::kNone>(y, args.is_log);
+      rows.template store<kHeldStoreHint>(y, args.is_log);
     }
   }
 }

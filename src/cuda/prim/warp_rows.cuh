@@ -22,6 +22,10 @@ template <int kWished, int kThreads>
 constexpr int kResident =
     kWished *kThreads < kResidentThreads ? kWished : kResidentThreads / kThreads;
 
+// How results are stored. kStreaming is the other to be tried: y is not read again here, but it may
+// be by the caller's next kernel.
+constexpr StoreHint kHeldStoreHint = StoreHint::kNone;
+
 // A warp's part of the block's dynamic shared memory, which staged kernels alone have.
 __device__ __forceinline__ unsigned char *warp_stage(int warp, int stage_bytes) {
   extern __shared__ uint4 stage_words[];
