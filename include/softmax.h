@@ -210,9 +210,10 @@ enum {
 
 /* Algorithms. AUTO is what a user wants. 1 to 6 are the published ladder from naive to two-pass:
  * each is right for every M, N, type and alignment, and they are what faster ones are measured
- * against. 10 to 15 have their numbers and are refused with 2001 until they exist. A CPU handle
- * takes AUTO, NAIVE, VECTOR, ONLINE and REFERENCE. An algorithm that cannot run a problem is
- * refused with 2001 and a sentence that says why: another one never takes its place silently.
+ * against. WARP and BLOCK read x once and take the rows that fit in registers. 12 to 15 have their
+ * numbers and are refused with 2001 until they exist. A CPU handle takes AUTO, NAIVE, VECTOR, ONLINE
+ * and REFERENCE. An algorithm that cannot run a problem is refused with 2001 and a sentence that
+ * says why: another one never takes its place silently.
  * docs/algorithms.md has a section on each.
  */
 enum {
@@ -223,8 +224,8 @@ enum {
   SOFTMAX_ALGO_VECTOR = 4,       /* as SHUFFLE with 16-byte loads and stores; CPU: SIMD */
   SOFTMAX_ALGO_ONLINE = 5,       /* running (max, sum): two passes */
   SOFTMAX_ALGO_WARP_ONLINE = 6,  /* one warp a row, running (max, sum), streaming stores */
-  SOFTMAX_ALGO_WARP = 10,        /* read once: row in the registers of a warp (not yet) */
-  SOFTMAX_ALGO_BLOCK = 11,       /* read once: row on chip in one block (not yet) */
+  SOFTMAX_ALGO_WARP = 10,        /* read once: row in the registers of a warp, up to 4 KB */
+  SOFTMAX_ALGO_BLOCK = 11,       /* read once: row in the registers of a block */
   SOFTMAX_ALGO_TILE = 12,        /* read once: byte tiles by bulk asynchronous copy (not yet) */
   SOFTMAX_ALGO_CLUSTER = 13,     /* read once: row over a thread-block cluster (not yet) */
   SOFTMAX_ALGO_GRID = 14,        /* one row over many blocks (not yet) */

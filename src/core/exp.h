@@ -37,6 +37,28 @@ SOFTMAX_HD double fused_multiply_add(double a, double b, double c) { return fma(
 SOFTMAX_HD float log_1_plus(float x) { return log1pf(x); }
 SOFTMAX_HD double log_1_plus(double x) { return log1p(x); }
 
+// 1 / x for a positive normal number, to within an ulp or two: the hardware's approximation without
+// the slow path of a division, for those who work out the error that is left.
+SOFTMAX_HD float near_reciprocal(float x) {
+#if defined(__CUDA_ARCH__)
+  float result;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result;
+#else
+  return 1.0f / x;
+#endif
+}
+SOFTMAX_HD double near_reciprocal(double x) {
+#if defined(__CUDA_ARCH__)
+  double result;
+  asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(result) : "d"(x));
+  result = fma(result, fma(-result, x, 1.0), result);  // 20 bits to 40
+  return fma(result, fma(-result, x, 1.0), result);
+#else
+  return 1.0 / x;
+#endif
+}
+
 // The bits of a float32 or a float64, and back.
 SOFTMAX_HD std::uint32_t bits_of(float value) {
 #if defined(__CUDA_ARCH__)
@@ -115,7 +137,14 @@ SOFTMAX_HD Split<T> difference(T x, T max) {
 // factor: so both powers are normal numbers for every k that occurs (-188 to 58), and a result
 // below the normal range is rounded once instead of being flushed. d.lo may be NaN where d.hi is
 // -inf.
-SOFTMAX_HD float exp_times(Split<float> d, float factor) {
+template <typename T>
+struct ExpParts {
+  T mantissa;
+  T error;  // what rounding took from it
+  T power;
+};
+
+SOFTMAX_HD ExpParts<float> exp_parts(Split<float> d) {
   constexpr float kLog2E = 1.4426950408889634f;
   constexpr float kLn2Hi = 0x1.62e430p-1f;
   constexpr float kLn2Lo = -0x1.05c610p-29f;
@@ -147,12 +176,21 @@ SOFTMAX_HD float exp_times(Split<float> d, float factor) {
 
   // k sits in the low bits of `shifted`. Unsigned: a NaN's bits may be anything.
   const std::uint32_t scale_bits = (bits_of(shifted) - kRoundBits + (127u + 64u)) << 23;
+  return {mantissa, mantissa_error, float_of(scale_bits)};
+}
+SOFTMAX_HD float exp_times(Split<float> d, float factor) {
+  const ExpParts<float> e = exp_parts(d);
   const float small_factor = factor * 0x1p-64f;
-  return fmaf(mantissa, small_factor, mantissa_error * small_factor) * float_of(scale_bits);
+  return fmaf(e.mantissa, small_factor, e.error * small_factor) * e.power;
+}
+// 2^64 exp(d), not rounded.
+SOFTMAX_HD Split<float> exp_in_units(Split<float> d) {
+  const ExpParts<float> e = exp_parts(d);
+  return {e.mantissa * e.power, e.error * e.power};
 }
 
 // The same in float64: q of degree 9, its error below 0.15 * 2^-53; |factor| from 2^-500 to 2^500.
-SOFTMAX_HD double exp_times(Split<double> d, double factor) {
+SOFTMAX_HD ExpParts<double> exp_parts(Split<double> d) {
   constexpr double kLog2E = 0x1.71547652b82fep+0;
   constexpr double kLn2Hi = 0x1.62e42fefa39efp-1;
   constexpr double kLn2Lo = 0x1.abc9e3b39803fp-56;
@@ -184,8 +222,16 @@ SOFTMAX_HD double exp_times(Split<double> d, double factor) {
   const double mantissa_error = t - (mantissa - 1.0);
 
   const std::uint64_t scale_bits = (bits_of(shifted) - kRoundBits + (1023u + 512u)) << 52;
+  return {mantissa, mantissa_error, float_of(scale_bits)};
+}
+SOFTMAX_HD double exp_times(Split<double> d, double factor) {
+  const ExpParts<double> e = exp_parts(d);
   const double small_factor = factor * 0x1p-512;
-  return fma(mantissa, small_factor, mantissa_error * small_factor) * float_of(scale_bits);
+  return fma(e.mantissa, small_factor, e.error * small_factor) * e.power;
+}
+SOFTMAX_HD Split<double> exp_in_units(Split<double> d) {
+  const ExpParts<double> e = exp_parts(d);
+  return {e.mantissa * 0x1p-448 * e.power, e.error * 0x1p-448 * e.power};
 }
 
 template <typename T>

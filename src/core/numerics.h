@@ -38,12 +38,14 @@ struct CompensatedSum {
   }
   // Everything times exp(d), the product's rounding error kept. The exponential may be below the
   // normal range where the product is not: 2^64 of it changes places.
-  SOFTMAX_HD void times_exp(Split<T> d) {
-    const T scale = exp_times(d, T(0x1p64));
+  SOFTMAX_HD void times_exp(Split<T> d) { times({exp_times(d, T(0x1p64)), T(0)}); }
+  // The same where 2^64 exp(d) is there already.
+  SOFTMAX_HD void times(Split<T> scale) {
     const T large = hi * T(0x1p-64);
     const T small = lo * T(0x1p-64);
-    hi = large * scale;
-    lo = fused_multiply_add(small, scale, fused_multiply_add(large, scale, -hi));
+    hi = large * scale.hi;
+    lo = fused_multiply_add(small, scale.hi, fused_multiply_add(large, scale.hi, -hi));
+    lo = fused_multiply_add(large, scale.lo, lo);
   }
   // The sum less a term that is one of its own: exact but for one rounding.
   SOFTMAX_HD T without(T term) const { return (hi - term) + lo; }
@@ -135,6 +137,13 @@ struct TermSum {
   SOFTMAX_HD void add(const T (&x)[kCount], const Exp &exp, bool is_log, bool apart = false) {
     T term[kCount];
     exp.times(x, sum_unit<T>(), term);
+    add_terms(x, term, exp, is_log, apart);
+  }
+
+  // The same for terms that have been evaluated, in units: what holds them keeps them.
+  template <typename Exp, int kCount>
+  SOFTMAX_HD void add_terms(const T (&x)[kCount], T (&term)[kCount], const Exp &exp, bool is_log,
+                            bool apart = false) {
     T count = T(0);
     if (is_log) {
       SOFTMAX_UNROLL
@@ -149,7 +158,7 @@ struct TermSum {
       SOFTMAX_UNROLL
       for (int i = 0; i < kCount; ++i) others.add(term[i]);
     } else {
-      add_terms<Exp::kTermsTogether>(others, term);
+      softmax::add_terms<Exp::kTermsTogether>(others, term);
     }
     if (!(count == T(0))) ones.add(count);
   }
@@ -334,6 +343,55 @@ SOFTMAX_HD Scale<T> scale_of(T part_max, const RowFactors<T> &row) {
     scale.hi = hi;
   }
   return scale;
+}
+
+// finish() for kernels that wait for it with a whole row in registers: only what the operation
+// needs, and no division, since the correction has what a reciprocal lacks. Where the row is empty
+// max is the lowest finite number, which is as good as 0.
+template <typename T>
+SOFTMAX_HD RowFactors<T> finish_one(T max, CompensatedSum<T> sum, bool empty_is_zero, bool is_log) {
+  constexpr T kFromUnit = T(0x1p-64);
+  const bool is_empty = max < Limits<T>::lowest() && sum.hi == sum.hi;
+  const T nan = Limits<T>::infinity() - Limits<T>::infinity();
+  RowFactors<T> row = {finite_reference(max), T(0), T(0), T(0)};
+  if (is_log) {
+    const T log_sum = log_1_plus(sum.without(sum_unit<T>()) * kFromUnit);
+    row.log_sum = is_empty ? (empty_is_zero ? T(0) : nan) : log_sum;
+  } else {
+    const T hi = sum.hi * kFromUnit;
+    const T inverse = near_reciprocal(hi);
+    const T residual = fused_multiply_add(-inverse, hi, T(1));
+    const T correction = fused_multiply_add(-inverse, sum.lo * kFromUnit, residual);
+    row.inverse_sum = is_empty ? (empty_is_zero ? T(1) : nan) : inverse;
+    row.correction = is_empty ? T(0) : correction;
+  }
+  return row;
+}
+
+// What brings a kept term, exp(x - reference) in units, to exp(x - max) / s: first `before` times
+// it, then the sum hi + lo times that, in which alone the result is rounded. Where exp(reference -
+// max) / s is small, hi in the unit's scale would lose digits that a normal result still has: 2^100
+// of it changes places, which takes digits only from terms whose results are below everything.
+template <typename T>
+struct TermFactor {
+  T before;
+  T hi;
+  T lo;
+
+  SOFTMAX_HD bool has_before() const { return before != T(1); }
+  SOFTMAX_HD T times(T term) const { return fused_multiply_add(term, hi, term * lo); }
+};
+
+// `scale` is exp(reference - max) in units.
+template <typename T>
+SOFTMAX_HD TermFactor<T> term_factor(const RowFactors<T> &row, Split<T> scale) {
+  const T hi = scale.hi * row.inverse_sum;
+  const T lo = fused_multiply_add(scale.lo, row.inverse_sum,
+                                  fused_multiply_add(scale.hi, row.inverse_sum, -hi));
+  const bool is_large = hi >= T(0x1p24);                  // 2^-40 and more; a NaN goes either way
+  const T rescale = is_large ? T(0x1p-128) : T(0x1p-28);  // one unit a factor; and 2^100
+  return {is_large ? T(1) : T(0x1p-100), hi * rescale,
+          fused_multiply_add(hi, row.correction, lo) * rescale};
 }
 
 // One output element, where it is not worth keeping the exponential for a row.

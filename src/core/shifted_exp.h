@@ -38,6 +38,7 @@ class ShiftedExp {  // float64
   // result[i] = factor * exp(x[i] - reference)
   template <int kCount>
   SOFTMAX_HD void times(const T (&x)[kCount], T factor, T (&result)[kCount]) const {
+    SOFTMAX_UNROLL
     for (int i = 0; i < kCount; ++i) result[i] = times(x[i], factor);
   }
   SOFTMAX_HD T times(T x, T factor) const {
@@ -108,12 +109,8 @@ class ShiftedExp<float> {
     return (d.hi - log_sum) + d.lo;
   }
 
- private:
-  static constexpr float kNearLimit = 16384.0f;
-  static constexpr float kZeroBelow = 130.0f;  // as in exp_times
-  static constexpr float kLog2E = 0x1.715476p+0f;
-  static constexpr float kLog2ELow = 0x1.4ae0cp-26f;
-
+  // The two ways of times(), for who decides once for many.
+  SOFTMAX_HD bool is_near() const { return near_; }
   SOFTMAX_HD float near_times(float x, float factor) const {
     constexpr float kRound = 12582912.0f;              // 1.5 * 2^23: adding it rounds to an integer
     constexpr std::uint32_t kRoundBits = 0x4b400000u;  // kRound's own
@@ -137,6 +134,12 @@ class ShiftedExp<float> {
     d.lo += correction_;
     return exp_times(d, factor);
   }
+
+ private:
+  static constexpr float kNearLimit = 16384.0f;
+  static constexpr float kZeroBelow = 130.0f;  // as in exp_times
+  static constexpr float kLog2E = 0x1.715476p+0f;
+  static constexpr float kLog2ELow = 0x1.4ae0cp-26f;
 
   float reference_;
   float correction_;

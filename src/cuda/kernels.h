@@ -17,4 +17,10 @@ const void *cluster_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype);
 const void *grid_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype);
 const void *reference_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype);
 
+// Of a row in registers: `packs` 16-byte words a thread; `staged` for rows at any address.
+const void *warp_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype, std::int32_t packs,
+                            bool staged);
+const void *block_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype, std::int32_t packs,
+                             bool staged);
+
 }  // namespace softmax

@@ -3,6 +3,7 @@
 
 #include "core/algo.h"
 #include "core/dtype.h"
+#include "core/held_rows.h"
 #include "cuda/backend.h"
 #include "cuda/driver.h"
 #include "cuda/kernels.h"
@@ -28,6 +29,32 @@ const void *kernel_for(const Policy &policy, std::int32_t x_dtype, std::int32_t 
   }
 }
 
+// Whether 16-byte words serve for every row of both buffers: the first begins with one, and rows
+// are whole ones.
+bool is_word_aligned(const Problem &problem, const Buffers &buffers) {
+  const auto x = reinterpret_cast<std::uintptr_t>(buffers.x);
+  const auto y = reinterpret_cast<std::uintptr_t>(buffers.y);
+  const std::int64_t row_bytes = problem.cols * dtype_size(problem.x_dtype);
+  return ((x | y | static_cast<std::uintptr_t>(row_bytes)) & (kHeldPackBytes - 1)) == 0;
+}
+
+// Rows in registers: the kernel also depends on what a thread holds, and on whether rows must go by
+// way of shared memory. The bits do not depend on the latter.
+void plan_held(const Policy &policy, const Problem &problem, const Buffers &buffers,
+               Launch *launch) {
+  const bool staged = !is_word_aligned(problem, buffers);
+  const bool is_warp = policy.algo == SOFTMAX_ALGO_WARP;
+  launch->kernel = (is_warp ? warp_kernel_for : block_kernel_for)(problem.x_dtype, problem.y_dtype,
+                                                                  policy.packs, staged);
+  const int warps = (is_warp ? kWarpBlockThreads : policy.threads_per_row) / 32;
+  if (is_warp) launch->block.y = kWarpBlockThreads / launch->block.x;
+  if (!staged) return;
+  const int packs_a_lane = policy.packs * (is_warp ? warp_rows_a_lane(policy.packs) : 1);
+  launch->smem_bytes =
+      static_cast<std::size_t>(warps) *
+      stage_bytes(packs_a_lane, dtype_size(problem.x_dtype), dtype_size(problem.y_dtype));
+}
+
 Launch plan(const DeviceCaps &caps, const Policy &policy, const Problem &problem,
             const Buffers &buffers) {
   Launch launch;
@@ -49,6 +76,9 @@ Launch plan(const DeviceCaps &caps, const Policy &policy, const Problem &problem
   launch.grid = dim3(static_cast<unsigned>(blocks < INT_MAX ? blocks : INT_MAX));
   launch.block = dim3(static_cast<unsigned>(policy.threads_per_row),
                       static_cast<unsigned>(policy.rows_per_block));
+  if (policy.algo == SOFTMAX_ALGO_WARP || policy.algo == SOFTMAX_ALGO_BLOCK) {
+    plan_held(policy, problem, buffers, &launch);
+  }
   return launch;
 }
 

@@ -1,7 +1,11 @@
-// The policies of the ladder and the reference. See policy.h.
+// The policies of the ladder, the kernels that hold a row in registers, and the reference. See
+// policy.h.
 #include "select/policy.h"
 
+#include <cinttypes>
+
 #include "core/dtype.h"
+#include "core/held_rows.h"
 
 namespace softmax {
 namespace {
@@ -21,6 +25,14 @@ int threads_for(std::int64_t value) {
 std::int64_t reduction_slot_bytes(const Problem &p) {
   return p.x_dtype == SOFTMAX_DTYPE_F64 ? 24 : 12;
 }
+
+// 16-byte packs of a row.
+std::int64_t row_packs(const Problem &p) {
+  const int cols = kHeldPackBytes / dtype_size(p.x_dtype);
+  return p.cols / cols + (p.cols % cols != 0 || p.cols == 0 ? 1 : 0);
+}
+
+bool is_widened(const Problem &p) { return dtype_size(p.y_dtype) > dtype_size(p.x_dtype); }
 
 }  // namespace
 
@@ -67,6 +79,66 @@ bool warp_online_policy(const DeviceCaps &, const Problem &, Policy *policy, cha
   policy->threads_per_row = kWarp;
   policy->rows_per_block = kBlockThreads / kWarp;
   policy->vec_bytes = kVectorBytes;
+  return true;
+}
+
+// Few lanes a row and one pack a lane while rows are short: neighbouring lanes then touch
+// neighbouring packs of one row after another. From 8 lanes, which is a whole line, on it is
+// cheaper to take more packs a lane than to reduce over more lanes.
+bool warp_policy(const DeviceCaps &, const Problem &p, Policy *policy, char *why, std::size_t cap) {
+  constexpr int kLineLanes = 8;
+  const std::int64_t row = row_packs(p);
+  if (row > kWarp * kWarpMostPacks) {
+    return decline(why, cap, "a warp holds at most %d columns of %s",
+                   kWarp * kWarpMostPacks * kHeldPackBytes / dtype_size(p.x_dtype),
+                   dtype_name(p.x_dtype));
+  }
+  int lanes = 1;
+  int packs = 1;
+  while (lanes < kLineLanes && lanes < row) lanes *= 2;
+  while (packs < 4 && lanes * packs < row) packs *= 2;
+  while (lanes < kWarp && lanes * packs < row) lanes *= 2;
+  while (lanes * packs < row) packs *= 2;
+  const int rows_a_lane = warp_rows_a_lane(packs);
+  policy->threads_per_row = lanes;
+  policy->rows_per_block = kWarpBlockThreads / lanes * rows_a_lane;
+  policy->vec_bytes = kVectorBytes;
+  policy->packs = packs;
+  policy->smem_bytes =
+      kWarpBlockThreads / kWarp *
+      stage_bytes(packs * rows_a_lane, dtype_size(p.x_dtype), dtype_size(p.y_dtype));
+  return true;
+}
+
+// As many warps as the row fills, not a power of two of them: at N = 5120 that would leave a third
+// of the threads idle.
+bool block_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char *why,
+                  std::size_t cap) {
+  const std::int64_t row = row_packs(p);
+  const bool widened = is_widened(p);
+  const int few_threads = block_most_threads_of_four(dtype_size(p.x_dtype), widened);
+  const int packs = row > 4 * few_threads ? block_most_packs(widened) : 4;
+  const std::int64_t most = std::int64_t{packs} * block_most_threads(packs, widened);
+  if (row > most) {
+    return decline(why, cap, "a block holds at most %" PRId64 " columns from %s to %s",
+                   most * (kHeldPackBytes / dtype_size(p.x_dtype)), dtype_name(p.x_dtype),
+                   dtype_name(p.y_dtype));
+  }
+  const int warps = static_cast<int>((row + kWarp * packs - 1) / (kWarp * packs));
+  const std::int64_t smem =
+      kWarp * reduction_slot_bytes(p) +
+      std::int64_t{warps} * stage_bytes(packs, dtype_size(p.x_dtype), dtype_size(p.y_dtype));
+  if (smem > caps.smem_per_block_bytes) {
+    return decline(why, cap,
+                   "rows at any address need %" PRId64
+                   " bytes of shared memory, and a block has %" PRId64,
+                   smem, caps.smem_per_block_bytes);
+  }
+  policy->threads_per_row = warps * kWarp;
+  policy->rows_per_block = 1;
+  policy->vec_bytes = kVectorBytes;
+  policy->packs = packs;
+  policy->smem_bytes = smem;
   return true;
 }
 

@@ -23,6 +23,8 @@ PolicyFunction shuffle_policy;
 PolicyFunction vector_policy;
 PolicyFunction online_policy;
 PolicyFunction warp_online_policy;
+PolicyFunction warp_policy;
+PolicyFunction block_policy;
 PolicyFunction tile_policy;
 PolicyFunction cluster_policy;
 PolicyFunction grid_policy;

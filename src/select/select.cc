@@ -14,8 +14,8 @@ namespace {
 // In the order in which a log lists them. The ladder comes last, from its top.
 constexpr Candidate kCandidates[] = {
     {SOFTMAX_ALGO_COLUMN, true, false, nullptr},
-    {SOFTMAX_ALGO_WARP, true, false, nullptr},
-    {SOFTMAX_ALGO_BLOCK, true, false, nullptr},
+    {SOFTMAX_ALGO_WARP, true, false, warp_policy},
+    {SOFTMAX_ALGO_BLOCK, true, false, block_policy},
     {SOFTMAX_ALGO_TILE, true, false, tile_policy},
     {SOFTMAX_ALGO_CLUSTER, true, false, cluster_policy},
     {SOFTMAX_ALGO_GRID, true, false, grid_policy},

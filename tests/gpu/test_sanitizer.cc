@@ -73,4 +73,32 @@ TEST_CASE("no kernel reads or writes outside its buffers or races", "[sanitizer]
   }
 }
 
+TEST_CASE("no kernel with a row in registers leaves its buffers at its largest N", "[sanitizer]") {
+  // The last words of the longest rows that a warp and a block take, and of rows one element less.
+  int turn = 0;
+  for (const TypePair &types : kTypePairs) {
+    const std::int64_t word = 16 / format_of(types.x).size_bytes;
+    for (const std::int64_t words : {256, 640, 2048, 2500, 4096}) {
+      for (const std::int64_t cols : {words * word, words * word - 1}) {
+        const Elements x = make_input(types.x, 2, cols, Pattern::kNormal3, 72);
+        const Reference reference = make_reference(x, 2, cols);
+        for (const softmax_algo_t algo : device().algorithms_for(types.x, types.y, cols)) {
+          if (algo != SOFTMAX_ALGO_WARP && algo != SOFTMAX_ALGO_BLOCK) continue;
+          ++turn;
+          Problem problem;
+          problem.algo = algo;
+          problem.types = types;
+          problem.is_log = turn % 2 == 0;
+          problem.in_place = can_be_in_place(types) && turn % 3 == 0;
+          problem.rows = 2;
+          problem.cols = cols;
+          problem.x_offset = turn % 5 == 0 ? 1 : 0;
+          problem.y_offset = turn % 7 == 0 ? 3 : 0;
+          run_exactly(problem, x, reference);
+        }
+      }
+    }
+  }
+}
+
 }  // namespace softmax_test

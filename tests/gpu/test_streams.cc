@@ -82,8 +82,9 @@ constexpr std::int64_t kShapes[][2] = {{1, 1},    {3, 33},    {500, 100},
 
 TEST_CASE("a call runs behind what its stream holds and waits for nothing", "[streams]") {
   const Stream stream;
-  for (const softmax_algo_t algo : device().algorithms()) {
-    for (const auto &shape : kShapes) {
+  for (const auto &shape : kShapes) {
+    for (const softmax_algo_t algo :
+         device().algorithms_for(SOFTMAX_DTYPE_F32, SOFTMAX_DTYPE_F32, shape[1])) {
       check_order(algo, shape[0], shape[1], stream, device().handle());
     }
   }
@@ -140,7 +141,7 @@ TEST_CASE("four threads with a stream each make 500 calls on one handle", "[stre
   constexpr int kThreads = 4;
   constexpr int kCalls = 500;
   constexpr std::int64_t kRows = 37;
-  constexpr std::int64_t kMaxCols = 1200;
+  constexpr std::int64_t kMaxCols = 1000;  // what every algorithm takes
   std::vector<std::string> failures(kThreads);
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) {

@@ -4,6 +4,7 @@
 // The table is select_golden.txt. After a deliberate change of the selector or of the tuning rows,
 //     SOFTMAX_UPDATE_GOLDEN=1 build/tests/host/softmax_host_tests "[golden]"
 // rewrites it in the source tree; read the difference before committing it.
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
@@ -174,12 +175,64 @@ TEST_CASE("an algorithm that is asked for by name is what runs, or is refused", 
                reason_of(selection).find("no CPU kernel") == 0));
       }
     }
-    CHECK((device.caps.is_cuda ? chosen >= 7 : chosen == 4));  // on CUDA, the ladder at least
+    // The ladder, the reference, WARP and BLOCK; with bulk copies CLUSTER and GRID. For TILE such a
+    // row is too long.
+    CHECK(chosen == (!device.caps.is_cuda ? 4 : device.caps.compute_capability < 90 ? 9 : 11));
   }
   Selection selection;
   for (const std::int32_t none : {7, 9, 16, -1, 999, 1001}) {
     CHECK(select_quietly(DeviceCaps{}, none, make_problem(kTypePairs[0], 1, 10), &selection) ==
           SelectOutcome::kNoSuchAlgo);
+  }
+}
+
+TEST_CASE("rows that do not fit are declined, and all that fit are taken", "[select]") {
+  // What 32 lanes hold in eight 16-byte words each; and a block, in the types' own kernels.
+  const struct {
+    int pair;
+    std::int64_t warp_cols, block_cols;
+  } most[] = {{0, 1024, 32768}, {1, 2048, 65536}, {2, 2048, 65536},
+              {3, 512, 16384},  {4, 2048, 32768}, {5, 2048, 32768}};
+  const DeviceCaps sm_90 = cuda_caps(90, 132, 2048, 60, 227, 228);
+  const DeviceCaps sm_75 = cuda_caps(75, 40, 1024, 4, 64, 64);
+  for (const auto &m : most) {
+    const auto outcome = [&](const DeviceCaps &caps, std::int32_t algo, std::int64_t cols) {
+      return outcome_text(caps, algo, make_problem(kTypePairs[m.pair], 1, cols));
+    };
+    INFO(kTypePairs[m.pair].name);
+    CHECK(outcome(sm_90, SOFTMAX_ALGO_WARP, m.warp_cols).find("declined") != 0);
+    CHECK(outcome(sm_90, SOFTMAX_ALGO_WARP, m.warp_cols + 1).find("declined: a warp holds") == 0);
+    CHECK(outcome(sm_90, SOFTMAX_ALGO_BLOCK, m.block_cols).find("declined") != 0);
+    CHECK(outcome(sm_90, SOFTMAX_ALGO_BLOCK, m.block_cols + 1).find("declined: a block holds") ==
+          0);
+    // Less shared memory, for rows at any address, is a limit too.
+    CHECK(outcome(sm_75, SOFTMAX_ALGO_BLOCK, m.block_cols).find("declined: rows at any") == 0);
+    CHECK(outcome(sm_75, SOFTMAX_ALGO_BLOCK, m.block_cols / 4).find("declined") != 0);
+  }
+}
+
+TEST_CASE("WARP and BLOCK hold every column of a row and little more", "[select]") {
+  for (const TypePair &types : kTypePairs) {
+    const std::int64_t pack = 16 / format_of(types.x).size_bytes;
+    for (const std::int32_t algo : {SOFTMAX_ALGO_WARP, SOFTMAX_ALGO_BLOCK}) {
+      int wrong = 0;
+      for (std::int64_t n = 1; n <= 70000; n += n < 3000 ? 1 : 97) {
+        Selection selection;
+        if (select_quietly(cuda_caps(90, 132, 2048, 60, 227, 228), algo, make_problem(types, 1, n),
+                           &selection) != SelectOutcome::kChosen) {
+          break;
+        }
+        const Policy &p = selection.policy;
+        const std::int64_t held = pack * p.packs * p.threads_per_row;
+        const std::int64_t spare = held - n;
+        // WARP: a power of two; BLOCK: whole warps.
+        const std::int64_t most_spare =
+            algo == SOFTMAX_ALGO_WARP ? std::max(n, pack) - 1 : 32 * pack * p.packs - 1;
+        wrong += spare >= 0 && spare <= most_spare ? 0 : 1;
+      }
+      INFO(types.name << " " << softmax::algo_name(algo));
+      CHECK(wrong == 0);
+    }
   }
 }
 

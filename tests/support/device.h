@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <vector>
 
@@ -32,20 +33,29 @@ class Device {
   // captured into a graph that is replayed; on the CPU, with another number of threads.
   virtual softmax_status_t run_otherwise(const std::function<softmax_status_t()> &call) = 0;
 
-  // Every algorithm that the device takes, AUTO first; and those fit for big problems.
+  // Every algorithm of the device, AUTO first. Those that hold a row on chip take no longer rows
+  // than fit: algorithms_for() leaves them out where softmax_select declines, and nowhere else, and
+  // not where they must take the problem, so that the refusal shows. It counts what it left out.
   std::vector<softmax_algo_t> algorithms() const {
     if (!is_cuda()) {
       return {SOFTMAX_ALGO_AUTO, SOFTMAX_ALGO_NAIVE, SOFTMAX_ALGO_VECTOR, SOFTMAX_ALGO_ONLINE,
               SOFTMAX_ALGO_REFERENCE};
     }
-    return {SOFTMAX_ALGO_AUTO,        SOFTMAX_ALGO_NAIVE,    SOFTMAX_ALGO_SHARED,
-            SOFTMAX_ALGO_SHUFFLE,     SOFTMAX_ALGO_VECTOR,   SOFTMAX_ALGO_ONLINE,
-            SOFTMAX_ALGO_WARP_ONLINE, SOFTMAX_ALGO_REFERENCE};
+    return {SOFTMAX_ALGO_AUTO,        SOFTMAX_ALGO_NAIVE,  SOFTMAX_ALGO_SHARED,
+            SOFTMAX_ALGO_SHUFFLE,     SOFTMAX_ALGO_VECTOR, SOFTMAX_ALGO_ONLINE,
+            SOFTMAX_ALGO_WARP_ONLINE, SOFTMAX_ALGO_WARP,   SOFTMAX_ALGO_BLOCK,
+            SOFTMAX_ALGO_REFERENCE};
   }
+  std::vector<softmax_algo_t> algorithms_for(softmax_dtype_t x_dtype, softmax_dtype_t y_dtype,
+                                             std::int64_t cols);
+  std::int64_t left_out() const { return left_out_; }
   // One thread a row: on a GPU a single long row takes seconds.
   bool is_slow(softmax_algo_t algo) const {
     return is_cuda() && (algo == SOFTMAX_ALGO_NAIVE || algo == SOFTMAX_ALGO_REFERENCE);
   }
+
+ private:
+  std::int64_t left_out_ = 0;
 };
 
 Device &device();

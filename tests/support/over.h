@@ -7,11 +7,12 @@
 
 namespace softmax_test {
 
-// Calls body(problem) for every algorithm of the device, both operations, in and out of place.
+// Calls body(problem) for every algorithm that takes the problem, both operations, in and out of
+// place.
 template <typename Body>
 void over_algorithms(Device &device, const TypePair &types, std::int64_t rows, std::int64_t cols,
                      Body body) {
-  for (const softmax_algo_t algo : device.algorithms()) {
+  for (const softmax_algo_t algo : device.algorithms_for(types.x, types.y, cols)) {
     for (const bool is_log : {false, true}) {
       for (const bool in_place : {false, true}) {
         if (in_place && !can_be_in_place(types)) continue;

@@ -36,4 +36,24 @@ inline const void *address(void (*kernel)(RowArgs)) {
   return reinterpret_cast<const void *>(kernel);
 }
 
+// For kernels with more parameters than the types: look_up(TypesOf<X, Y>()) for the pair, or null.
+template <typename XType, typename YType>
+struct TypesOf {
+  using X = XType;
+  using Y = YType;
+};
+
+template <typename LookUp>
+const void *for_types(std::int32_t x, std::int32_t y, LookUp look_up) {
+  if (x == SOFTMAX_DTYPE_F32 && y == x) return look_up(TypesOf<float, float>());
+  if (x == SOFTMAX_DTYPE_F64 && y == x) return look_up(TypesOf<double, double>());
+  if (x == SOFTMAX_DTYPE_F16 && y == x) return look_up(TypesOf<__half, __half>());
+  if (x == SOFTMAX_DTYPE_F16 && y == SOFTMAX_DTYPE_F32) return look_up(TypesOf<__half, float>());
+  if (x == SOFTMAX_DTYPE_BF16 && y == x) return look_up(TypesOf<__nv_bfloat16, __nv_bfloat16>());
+  if (x == SOFTMAX_DTYPE_BF16 && y == SOFTMAX_DTYPE_F32) {
+    return look_up(TypesOf<__nv_bfloat16, float>());
+  }
+  return nullptr;
+}
+
 }  // namespace softmax

@@ -35,6 +35,30 @@ __device__ __forceinline__ CompensatedSum<T> lanes_sum(CompensatedSum<T> sum) {
   return sum;
 }
 
+// The same over `lanes` of them, a power of two that the whole warp agrees on.
+template <typename T>
+__device__ __forceinline__ T lanes_max(T value, int lanes) {
+#pragma unroll
+  for (int step = kWarpThreads / 2; step > 0; step /= 2) {
+    if (step < lanes) value = fmax(value, __shfl_xor_sync(kFullWarp, value, step));
+  }
+  return value;
+}
+
+template <typename T>
+__device__ __forceinline__ CompensatedSum<T> lanes_sum(CompensatedSum<T> sum, int lanes) {
+#pragma unroll
+  for (int step = kWarpThreads / 2; step > 0; step /= 2) {
+    if (step < lanes) {
+      CompensatedSum<T> other;
+      other.hi = __shfl_xor_sync(kFullWarp, sum.hi, step);
+      other.lo = __shfl_xor_sync(kFullWarp, sum.lo, step);
+      sum.add(other);
+    }
+  }
+  return sum;
+}
+
 // One slot a warp of the block; the two reductions of a row have arrays of their own, so that one
 // barrier each is enough, also around a loop over rows.
 template <typename T>

@@ -28,13 +28,23 @@ constexpr AccuracyCase kCases[] = {
     {"log-softmax 8 x 131072, certain", 8, 131072, Pattern::kCertain, true, 4},
 };
 
+// Rows that WARP and BLOCK take, too: the table's are mostly longer.
+constexpr AccuracyCase kShorterCases[] = {
+    {"softmax 256 x 1000, sigma 10", 256, 1000, Pattern::kNormal10, false, 4},
+    {"softmax 32 x 8192, sigma 10", 32, 8192, Pattern::kNormal10, false, 4},
+    {"softmax 64 x 4099, ascending", 64, 4099, Pattern::kAscending, false, 4},
+    {"log-softmax 64 x 8192, sigma 10", 64, 8192, Pattern::kNormal10, true, 4},
+    {"log-softmax 64 x 8191, confident", 64, 8191, Pattern::kConfident, true, 4},
+    {"log-softmax 64 x 8192, certain", 64, 8192, Pattern::kCertain, true, 4},
+};
+
 // One line a case and type: the largest error of each algorithm, in ulp of the output.
 void run_case(const AccuracyCase &c, const TypePair &types) {
   Runner runner(device());
   const Elements x = make_input(types.x, c.rows, c.cols, c.pattern, 2026);
   const Reference reference = make_reference(x, c.rows, c.cols);
   std::string line;
-  for (const softmax_algo_t algo : device().algorithms()) {
+  for (const softmax_algo_t algo : device().algorithms_for(types.x, types.y, c.cols)) {
     // One thread a row: seconds a row.
     if (device().is_slow(algo) && c.cols > 1000000) continue;
     Problem problem;
@@ -58,18 +68,23 @@ void run_case(const AccuracyCase &c, const TypePair &types) {
 
 TEST_CASE("the accuracy table holds in f32", "[accuracy]") {
   for (const AccuracyCase &c : kCases) run_case(c, kTypePairs[0]);
+  for (const AccuracyCase &c : kShorterCases) run_case(c, kTypePairs[0]);
 }
-TEST_CASE("the accuracy table holds in f16 and bf16", "[accuracy]") {
+TEST_CASE("the accuracy table holds in 16-bit types", "[accuracy]") {
   for (const AccuracyCase &c : kCases) {
     if (c.cols > 1000000) continue;  // the accumulation is f32's, which the case above covers
     run_case(c, kTypePairs[1]);
     run_case(c, kTypePairs[2]);
+  }
+  for (const AccuracyCase &c : kShorterCases) {
+    for (const int pair : {1, 2, 4, 5}) run_case(c, kTypePairs[pair]);
   }
 }
 TEST_CASE("the accuracy table holds in f64", "[accuracy]") {
   for (const AccuracyCase &c : kCases) {
     if (c.cols <= 1000000) run_case(c, kTypePairs[3]);
   }
+  for (const AccuracyCase &c : kShorterCases) run_case(c, kTypePairs[3]);
 }
 
 TEST_CASE("softmax of 2^24 columns is as accurate as of 64", "[accuracy][large]") {
@@ -78,7 +93,8 @@ TEST_CASE("softmax of 2^24 columns is as accurate as of 64", "[accuracy][large]"
   const Elements x = make_input(SOFTMAX_DTYPE_F32, 1, kCols, Pattern::kNormal3, 24);
   const Reference reference = make_reference(x, 1, kCols);
   std::string line;
-  for (const softmax_algo_t algo : device().algorithms()) {
+  for (const softmax_algo_t algo :
+       device().algorithms_for(SOFTMAX_DTYPE_F32, SOFTMAX_DTYPE_F32, kCols)) {
     if (device().is_slow(algo)) continue;  // one thread a row; 2^20 columns below
     for (const bool is_log : {false, true}) {
       Problem problem;

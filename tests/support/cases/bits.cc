@@ -8,8 +8,10 @@
 namespace softmax_test {
 namespace {
 
-// N around what a warp, a block or a vector divides, and where a row spreads over many threads.
-constexpr std::int64_t kColumns[] = {1, 3, 31, 33, 100, 257, 1000, 1025, 4097, 50257};
+// N around what a warp, a block or a vector divides, and where a row spreads over many threads;
+// whole 16-byte words in every type and in none.
+constexpr std::int64_t kColumns[] = {1,    3,    31,   33,   100,  257,  512,
+                                     1000, 1025, 4096, 4097, 8192, 50257};
 
 Elements rows_of(const Elements &x, std::int64_t cols, std::int64_t first, std::int64_t rows) {
   const std::size_t bytes = static_cast<std::size_t>(cols) * format_of(x.dtype).size_bytes;

@@ -11,6 +11,12 @@ namespace {
 std::vector<std::int64_t> sweep_columns() {
   std::vector<std::int64_t> columns;
   for (std::int64_t n = 1; n <= 257; ++n) columns.push_back(n);
+  // The capacities of a warp (4 KB of input) and of a block (32 KB and 64 KB of widened types, 128
+  // KB), and where a block's threads change what they hold; the powers of two are below.
+  for (const std::int64_t n : {255, 769, 2040, 2041, 3000, 5120, 8191, 8192, 8193, 16376, 16384,
+                               16385, 24576, 32760, 32768, 65528, 65536}) {
+    columns.push_back(n);
+  }
   for (const std::int64_t n : {511, 512, 513, 1000, 1023, 1024, 1025, 2047, 2048, 2049, 4095, 4096,
                                4097, 12289, 24577, 32769, 50257, 65537, 131073}) {
     columns.push_back(n);
@@ -26,7 +32,7 @@ constexpr int kOffsets[] = {0, 1, 3};
 void check_all(Runner *runner, const TypePair &types, std::int64_t rows, std::int64_t cols,
                const Elements &x, const Reference &reference, int turn, bool one_place) {
   bool place_in_turn = turn % 2 != 0;
-  for (const softmax_algo_t algo : runner->device().algorithms()) {
+  for (const softmax_algo_t algo : runner->device().algorithms_for(types.x, types.y, cols)) {
     for (const bool is_log : {false, true}) {
       place_in_turn = !place_in_turn;
       for (const bool in_place : {false, true}) {

@@ -1,0 +1,166 @@
+// Sixteen bytes of a row as they are, in four registers, and the elements in them.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "cuda/prim/pack.cuh"
+
+namespace softmax {
+
+// Sixteen bytes as four registers: 16-bit elements two by two, as arithmetic on pairs takes them.
+// An array of single ones would take a register each.
+struct RawPack {
+  std::uint32_t part[4];
+};
+
+__device__ __forceinline__ RawPack load_raw(const void *p) {
+  const uint4 word = *static_cast<const uint4 *>(p);
+  return {{word.x, word.y, word.z, word.w}};
+}
+
+template <StoreHint hint>
+__device__ __forceinline__ void store_raw(void *p, const RawPack &raw) {
+  const uint4 word = make_uint4(raw.part[0], raw.part[1], raw.part[2], raw.part[3]);
+  if (hint == StoreHint::kStreaming) {
+    __stcs(static_cast<uint4 *>(p), word);
+  } else {
+    *static_cast<uint4 *>(p) = word;
+  }
+}
+
+// How elements of a type lie in a raw pack.
+template <typename T>
+struct RawElements;
+
+template <>
+struct RawElements<float> {
+  static constexpr std::uint32_t kMinusInf[2] = {0xff800000u, 0xff800000u};
+  static __device__ __forceinline__ void unpack(const RawPack &raw, float (&value)[4]) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) value[i] = __uint_as_float(raw.part[i]);
+  }
+  static __device__ __forceinline__ RawPack pack(const float *value) {
+    RawPack raw;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) raw.part[i] = __float_as_uint(value[i]);
+    return raw;
+  }
+};
+template <>
+struct RawElements<double> {
+  static constexpr std::uint32_t kMinusInf[2] = {0u, 0xfff00000u};
+  static __device__ __forceinline__ void unpack(const RawPack &raw, double (&value)[2]) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      value[i] = __hiloint2double(static_cast<int>(raw.part[2 * i + 1]),
+                                  static_cast<int>(raw.part[2 * i]));
+    }
+  }
+  static __device__ __forceinline__ RawPack pack(const double *value) {
+    RawPack raw;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      raw.part[2 * i] = static_cast<std::uint32_t>(__double2loint(value[i]));
+      raw.part[2 * i + 1] = static_cast<std::uint32_t>(__double2hiint(value[i]));
+    }
+    return raw;
+  }
+};
+
+// Two in a register.
+template <typename Pair>
+__device__ __forceinline__ Pair pair_of(std::uint32_t part) {
+  Pair pair;
+  memcpy(&pair, &part, sizeof pair);
+  return pair;
+}
+template <typename Pair>
+__device__ __forceinline__ std::uint32_t part_of(Pair pair) {
+  std::uint32_t part;
+  memcpy(&part, &pair, sizeof part);
+  return part;
+}
+// The larger of each of the two, dropping a NaN beside a number as fmax does.
+template <typename Pair>
+__device__ __forceinline__ std::uint32_t pair_max(std::uint32_t a, std::uint32_t b) {
+  return part_of(__hmax2(pair_of<Pair>(a), pair_of<Pair>(b)));
+}
+
+template <>
+struct RawElements<__half> {
+  using Pair = __half2;
+  static constexpr std::uint32_t kMinusInf[2] = {0xfc00fc00u, 0xfc00fc00u};
+  static __device__ __forceinline__ float2 unpack(std::uint32_t part) {
+    return __half22float2(pair_of<__half2>(part));
+  }
+  static __device__ __forceinline__ std::uint32_t pack(float a, float b) {
+    return part_of(__floats2half2_rn(a, b));
+  }
+};
+template <>
+struct RawElements<__nv_bfloat16> {
+  using Pair = __nv_bfloat162;
+  static constexpr std::uint32_t kMinusInf[2] = {0xff80ff80u, 0xff80ff80u};
+  static __device__ __forceinline__ float2 unpack(std::uint32_t part) {
+    return make_float2(__uint_as_float(part << 16), __uint_as_float(part & 0xffff0000u));
+  }
+  static __device__ __forceinline__ std::uint32_t pack(float a, float b) {
+    return part_of(__floats2bfloat162_rn(a, b));
+  }
+};
+
+template <typename X>
+__device__ __forceinline__ void unpack(const RawPack &raw, AccOf<X> (&value)[kPackCols<X>]) {
+  if constexpr (sizeof(X) == 2) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const float2 two = RawElements<X>::unpack(raw.part[i]);
+      value[2 * i] = two.x;
+      value[2 * i + 1] = two.y;
+    }
+  } else {
+    RawElements<X>::unpack(raw, value);
+  }
+}
+
+// As many values as make a word of Y.
+template <typename Y>
+__device__ __forceinline__ RawPack pack(const AccOf<Y> *value) {
+  if constexpr (sizeof(Y) == 2) {
+    RawPack raw;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      raw.part[i] = RawElements<Y>::pack(value[2 * i], value[2 * i + 1]);
+    }
+    return raw;
+  } else {
+    return RawElements<Y>::pack(value);
+  }
+}
+
+// A pack of input without a column: -inf throughout.
+template <typename X>
+__device__ __forceinline__ RawPack empty_pack() {
+  constexpr std::uint32_t kEven = RawElements<X>::kMinusInf[0];
+  constexpr std::uint32_t kOdd = RawElements<X>::kMinusInf[1];
+  return {{kEven, kOdd, kEven, kOdd}};
+}
+
+// The first `cols` columns of a pack, and -inf after them.
+template <typename X>
+__device__ __forceinline__ RawPack first_cols(RawPack raw, int cols) {
+  const RawPack empty = empty_pack<X>();
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    if constexpr (sizeof(X) == 2) {
+      if (2 * i + 1 == cols) raw.part[i] = __byte_perm(raw.part[i], empty.part[i], 0x7610);
+      if (2 * i >= cols) raw.part[i] = empty.part[i];
+    } else {
+      if (i * 4 / static_cast<int>(sizeof(X)) >= cols) raw.part[i] = empty.part[i];
+    }
+  }
+  return raw;
+}
+
+}  // namespace softmax

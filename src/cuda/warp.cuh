@@ -1,0 +1,84 @@
+// Algorithm 10, WARP: a row in the registers of 1 to 32 lanes of a warp: one read, one write, no
+// barrier.
+//
+// A warp always has the same number of 16-byte words under way, whatever N is: where a row is
+// short, few lanes share it and the warp takes several rows at once.
+#pragma once
+
+#include "cuda/prim/reduce.cuh"
+#include "cuda/prim/warp_rows.cuh"
+
+namespace softmax {
+
+template <int kPacks>
+constexpr int kWarpRowsALane = warp_rows_a_lane(kPacks);
+
+// Blocks that should fit on a multiprocessor, so that the compiler keeps to their registers.
+template <typename X, typename Y, int kPacks, bool kStaged>
+constexpr int kWarpBlocksPerSm =
+    sizeof(X) == 8                                                           ? (kPacks > 4 ? 4 : 5)
+    : sizeof(X)<sizeof(Y) ? (kPacks > 4 ? 4 : (kStaged ? 5 : 6)) : kPacks> 4 ? 7
+                                                                             : (kStaged ? 7 : 9);
+
+// A block is blockDim.x lanes a row (a power of two up to 32) by as many rows as fill its warps.
+template <typename X, typename Y, int kPacks, bool kStaged>
+__global__ void __launch_bounds__(
+    kWarpBlockThreads, kResident<kWarpBlocksPerSm<X, Y, kPacks, kStaged>, kWarpBlockThreads>)
+    warp_kernel(RowArgs args) {
+  using Acc = AccOf<X>;
+  using Held = HeldPacks<X, Y, kPacks>;
+  constexpr int kRows = kWarpRowsALane<kPacks>;
+  WarpRows<X, Y, kPacks, kRows> rows;
+
+  const int thread = threadIdx.y * blockDim.x + threadIdx.x;
+  const int warp = thread / kWarpThreads;
+  rows.lanes = blockDim.x;
+  rows.groups = blockDim.y / (kWarpBlockThreads / kWarpThreads);
+  rows.group = threadIdx.y - warp * rows.groups;
+  rows.member = threadIdx.x;
+  rows.lane = thread % kWarpThreads;
+  rows.cols = static_cast<int>(args.cols);
+
+  const int at_once = rows.groups * kRows;
+  const std::int64_t block_rows = std::int64_t{at_once} * (kWarpBlockThreads / kWarpThreads);
+  for (std::int64_t first = blockIdx.x * block_rows + warp * at_once; first < args.rows;
+       first += gridDim.x * block_rows) {
+    const std::int64_t left = args.rows - first;
+    rows.present = left < at_once ? static_cast<int>(left) : at_once;
+    const X *x = static_cast<const X *>(args.x) + first * args.cols;
+    Y *y = static_cast<Y *>(args.y) + first * args.cols;
+    unsigned char *stage = warp_stage(warp, rows.kStageBytes);
+    if (kStaged) {
+      rows.load_staged(stage, x);
+    } else {
+      rows.load(x);
+    }
+
+    Acc max[kRows];
+    CompensatedSum<Acc> sum[kRows];
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) max[r] = lanes_max(rows.held[r].max(), rows.lanes);
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      const typename Held::Exp exp(finite_reference(max[r]));
+      sum[r] = rows.held[r].sum(exp, args.is_log);
+    }
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      sum[r] = held_lanes_sum<Held>(sum[r], rows.lanes, args.is_log);
+    }
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      const RowFactors<Acc> row = finish_one(max[r], sum[r], args.empty_is_zero, args.is_log);
+      rows.held[r].finish({row, {sum_unit<Acc>(), Acc(0)}, unknown_zero(args)}, args.is_log);
+    }
+
+    if (kStaged) {
+      rows.template store_staged<kHeldStoreHint>(stage, y, args.is_log);
+    } else {
+      rows.template store<kHeldStoreHint>(y, args.is_log);
+    }
+  }
+}
+
+}  // namespace softmax

@@ -1,0 +1,144 @@
+// WARP and BLOCK, which hold a row in registers: every N, every address, and parts of a row that
+// are far below the rest of it.
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "support/catch.h"
+#include "support/problem.h"
+
+namespace softmax_test {
+namespace {
+
+// Those of the two that take rows of `cols`.
+std::vector<softmax_algo_t> holding(const TypePair &types, std::int64_t cols) {
+  std::vector<softmax_algo_t> algorithms;
+  for (const softmax_algo_t algo : device().algorithms_for(types.x, types.y, cols)) {
+    if (algo == SOFTMAX_ALGO_WARP || algo == SOFTMAX_ALGO_BLOCK) algorithms.push_back(algo);
+  }
+  return algorithms;
+}
+
+Problem problem_of(softmax_algo_t algo, const TypePair &types, std::int64_t rows,
+                   std::int64_t cols) {
+  Problem problem;
+  problem.algo = algo;
+  problem.types = types;
+  problem.rows = rows;
+  problem.cols = cols;
+  return problem;
+}
+
+}  // namespace
+
+TEST_CASE("a row in registers is right at every N up to 2100", "[held]") {
+  Runner runner(device());
+  int turn = 0;
+  for (std::int64_t cols = 1; cols <= 2100; cols += cols < 300 ? 1 : 3) {
+    const TypePair &types = kTypePairs[cols % 6];
+    // More rows than a block of WARP takes where rows are short.
+    const std::int64_t rows = cols <= 64 ? 600 : 1 + cols % 7;
+    const Elements x = make_input(types.x, rows, cols, kPatterns[cols % kPatternCount], 31);
+    const Reference reference = make_reference(x, rows, cols);
+    for (const softmax_algo_t algo : holding(types, cols)) {
+      for (const bool is_log : {false, true}) {
+        Problem problem = problem_of(algo, types, rows, cols);
+        problem.is_log = is_log;
+        problem.x_offset = turn % 5 == 0 ? turn % 16 : 0;
+        problem.y_offset = turn % 3 == 0 ? turn % 16 : 0;
+        problem.in_place = can_be_in_place(types) && turn % 4 == 1;
+        ++turn;
+        CHECK(runner.check(problem, x, reference) == "");
+      }
+    }
+  }
+}
+
+TEST_CASE("a row in registers has the same bits at every address", "[held][bits]") {
+  // In 16-byte words where the address allows, otherwise by way of shared memory.
+  Runner runner(device());
+  for (const TypePair &types : kTypePairs) {
+    const int last = 16 / format_of(types.x).size_bytes;
+    for (const std::int64_t cols : {2, 5, 8, 16, 40, 99, 128, 256, 511, 512, 1024, 2047, 4096}) {
+      constexpr std::int64_t kRows = 21;
+      const Elements x = make_input(types.x, kRows, cols, Pattern::kNormal3, 32);
+      for (const softmax_algo_t algo : holding(types, cols)) {
+        for (const bool is_log : {false, true}) {
+          Problem problem = problem_of(algo, types, kRows, cols);
+          problem.is_log = is_log;
+          std::string failure;
+          const Elements aligned = runner.run(problem, x, &failure);
+          CHECK(failure == "");
+          for (int offset = 0; offset < last; ++offset) {
+            for (const bool in_place : {false, true}) {
+              if (in_place && !can_be_in_place(types)) continue;
+              problem.in_place = in_place;
+              problem.x_offset = offset;
+              problem.y_offset = (3 * offset + 1) % last;
+              const Elements y = runner.run(problem, x, &failure);
+              INFO(to_text(problem) << " " << failure);
+              CHECK((failure.empty() && y.bytes == aligned.bytes));
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a part of a row far below the rest is as right as the rest", "[held]") {
+  // A warp's terms are taken against its own maximum and brought to the row's later: from 2^-40 of
+  // it on in another scale, down to results below the normal range; and a warp of -inf alone.
+  Runner runner(device());
+  for (const TypePair &types : kTypePairs) {
+    for (const std::int64_t cols : {256, 1024, 4096, 8000}) {
+      for (const std::int64_t run : {64, 256, 1024}) {
+        if (run >= cols) continue;
+        constexpr std::int64_t kRows = 6;
+        Elements x = make_input(types.x, kRows, cols, Pattern::kNormal1, 33);
+        const double gaps[kRows] = {20, 28, 60, 87, 95, HUGE_VAL};
+        for (std::int64_t row = 0; row < kRows; ++row) {
+          for (std::int64_t j = 0; j < cols; ++j) {
+            // Every second run is below; in row 1 all but the last.
+            const bool is_below = row == 1 ? j + run < cols : j / run % 2 == 0;
+            if (is_below) x.set(row * cols + j, x[row * cols + j] - gaps[row]);
+          }
+        }
+        const Reference reference = make_reference(x, kRows, cols);
+        for (const softmax_algo_t algo : holding(types, cols)) {
+          for (const bool is_log : {false, true}) {
+            Problem problem = problem_of(algo, types, kRows, cols);
+            problem.is_log = is_log;
+            CHECK(runner.check(problem, x, reference) == "");
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a maximum far from 0 is as right as one near it", "[held]") {
+  // The exponential has a way of its own from 2^14 on.
+  Runner runner(device());
+  for (const int pair : {0, 3, 4, 5}) {
+    const TypePair &types = kTypePairs[pair];
+    for (const std::int64_t cols : {3, 100, 700, 3000}) {
+      constexpr std::int64_t kRows = 4;
+      const double maxima[kRows] = {16383.5, 16384, -40000, 5};
+      Elements x(types.x, kRows * cols);
+      for (std::int64_t k = 0; k < kRows * cols; ++k) {
+        x.set(k, maxima[k / cols] - 32 * static_cast<double>(k % cols * 7 % 3));
+      }
+      const Reference reference = make_reference(x, kRows, cols);
+      for (const softmax_algo_t algo : holding(types, cols)) {
+        for (const bool is_log : {false, true}) {
+          Problem problem = problem_of(algo, types, kRows, cols);
+          problem.is_log = is_log;
+          CHECK(runner.check(problem, x, reference) == "");
+        }
+      }
+    }
+  }
+}
+
+}  // namespace softmax_test
