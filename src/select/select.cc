@@ -151,11 +151,10 @@ void list_others(const Candidates &candidates, const TuningTable &table, const D
 SelectOutcome select_from(const Candidates &candidates, const TuningTable &table,
                           const TuningTable &ladder, const DeviceCaps &caps, std::int32_t algo,
                           const Problem &asked, const DeclineSink &sink, Selection *selection) {
-  // A matrix without elements is answered as the smallest with some: nothing will run, and no
-  // policy has to guard its divisions.
+  // A matrix without elements is answered as the smallest with some: nothing will run, so nobody
+  // declines for want of room, and no policy has to guard its arithmetic.
   Problem problem = asked;
-  if (problem.rows < 1) problem.rows = 1;
-  if (problem.cols < 1) problem.cols = 1;
+  if (!problem.has_work()) problem.rows = problem.cols = 1;
   if (algo == SOFTMAX_ALGO_AUTO) {
     if (!AutoCall(candidates, caps, problem, selection).run(table, ladder)) {
       selection->why = Why::kDeclined;
