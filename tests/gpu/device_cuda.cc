@@ -15,6 +15,10 @@ class CudaDevice : public Device {
  public:
   CudaDevice() {
     must(cudaSetDevice(0));
+    int major = 0, minor = 0;
+    must(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0));
+    must(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0));
+    compute_capability_ = 10 * major + minor;
     must(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
     if (softmax_create(&handle_, 0) != SOFTMAX_SUCCESS) {
       std::fprintf(stderr, "softmax_create: %s\n", last_error().c_str());
@@ -23,6 +27,7 @@ class CudaDevice : public Device {
   }
 
   bool is_cuda() const override { return true; }
+  int compute_capability() const override { return compute_capability_; }
   softmax_handle_t handle() override { return handle_; }
   softmax_stream_t stream() override { return stream_; }
   void *allocate(std::size_t bytes) override {
@@ -65,6 +70,7 @@ class CudaDevice : public Device {
   }
 
  private:
+  int compute_capability_ = 0;
   softmax_handle_t handle_ = nullptr;
   cudaStream_t stream_ = nullptr;
 };

@@ -6,13 +6,21 @@
 namespace softmax_test {
 namespace {
 
-// Bytes of a row that every device must take: far below what the registers of a warp and of a block
-// hold, for a device with little shared memory, and far above 0.
+// Bytes of a row that an algorithm must take on every device that has it: what WARP and TILE are
+// for; for BLOCK and CLUSTER far below what fits on a device with much memory on chip, for one that
+// has little; for the others any number.
+std::int64_t must_take_bytes(softmax_algo_t algo) {
+  switch (algo) {
+    case SOFTMAX_ALGO_WARP: return 4 << 10;
+    case SOFTMAX_ALGO_BLOCK: return 16 << 10;
+    case SOFTMAX_ALGO_TILE: return 2 << 10;
+    case SOFTMAX_ALGO_CLUSTER: return 256 << 10;
+    default: return INT64_MAX;
+  }
+}
+
 bool must_take(softmax_algo_t algo, softmax_dtype_t x_dtype, std::int64_t cols) {
-  const std::int64_t most_bytes = algo == SOFTMAX_ALGO_WARP    ? 4 << 10
-                                  : algo == SOFTMAX_ALGO_BLOCK ? 16 << 10
-                                                               : INT64_MAX;
-  return cols <= most_bytes / format_of(x_dtype).size_bytes;
+  return cols <= must_take_bytes(algo) / format_of(x_dtype).size_bytes;
 }
 
 bool is_declined(softmax_handle_t handle, softmax_algo_t algo, softmax_dtype_t x_dtype,

@@ -2,6 +2,7 @@
 // a CUDA handle, so that one test body serves both. Each test program defines device().
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -16,6 +17,7 @@ class Device {
   virtual ~Device() = default;
 
   virtual bool is_cuda() const = 0;
+  virtual int compute_capability() const { return 0; }  // 90 for sm_90; 0 on the CPU
   virtual softmax_handle_t handle() = 0;
   virtual softmax_stream_t stream() = 0;  // where the tests' work goes; null on the CPU
 
@@ -33,19 +35,27 @@ class Device {
   // captured into a graph that is replayed; on the CPU, with another number of threads.
   virtual softmax_status_t run_otherwise(const std::function<softmax_status_t()> &call) = 0;
 
-  // Every algorithm of the device, AUTO first. Those that hold a row on chip take no longer rows
-  // than fit: algorithms_for() leaves them out where softmax_select declines, and nowhere else, and
-  // not where they must take the problem, so that the refusal shows. It counts what it left out.
+  // Every algorithm of the device, AUTO first. All of them take rows of up to 2 KB. Those that hold
+  // a row on chip take no longer rows than fit: algorithms_for() leaves them out where
+  // softmax_select declines, and nowhere else, and not where they must take the problem, so that
+  // the refusal shows. It counts what it left out.
   std::vector<softmax_algo_t> algorithms() const {
     if (!is_cuda()) {
       return {SOFTMAX_ALGO_AUTO, SOFTMAX_ALGO_NAIVE, SOFTMAX_ALGO_VECTOR, SOFTMAX_ALGO_ONLINE,
               SOFTMAX_ALGO_REFERENCE};
     }
-    return {SOFTMAX_ALGO_AUTO,        SOFTMAX_ALGO_NAIVE,  SOFTMAX_ALGO_SHARED,
-            SOFTMAX_ALGO_SHUFFLE,     SOFTMAX_ALGO_VECTOR, SOFTMAX_ALGO_ONLINE,
-            SOFTMAX_ALGO_WARP_ONLINE, SOFTMAX_ALGO_WARP,   SOFTMAX_ALGO_BLOCK,
-            SOFTMAX_ALGO_REFERENCE};
+    std::vector<softmax_algo_t> all = {SOFTMAX_ALGO_AUTO,        SOFTMAX_ALGO_NAIVE,
+                                       SOFTMAX_ALGO_SHARED,      SOFTMAX_ALGO_SHUFFLE,
+                                       SOFTMAX_ALGO_VECTOR,      SOFTMAX_ALGO_ONLINE,
+                                       SOFTMAX_ALGO_WARP_ONLINE, SOFTMAX_ALGO_REFERENCE,
+                                       SOFTMAX_ALGO_WARP,        SOFTMAX_ALGO_BLOCK};
+    if (has_bulk_copies()) {
+      all.insert(all.end(), {SOFTMAX_ALGO_TILE, SOFTMAX_ALGO_CLUSTER, SOFTMAX_ALGO_GRID});
+    }
+    return all;
   }
+  // What TILE, CLUSTER and GRID are made of.
+  bool has_bulk_copies() const { return compute_capability() >= 90; }
   std::vector<softmax_algo_t> algorithms_for(softmax_dtype_t x_dtype, softmax_dtype_t y_dtype,
                                              std::int64_t cols);
   std::int64_t left_out() const { return left_out_; }
@@ -55,7 +65,7 @@ class Device {
   }
 
  private:
-  std::int64_t left_out_ = 0;
+  std::atomic<std::int64_t> left_out_{0};
 };
 
 Device &device();

@@ -13,6 +13,7 @@
 #include "softmax.h"
 #include "support/catch.h"
 #include "support/child.h"
+#include "support/device.h"
 #include "support/program.h"
 
 namespace softmax_test {
@@ -133,6 +134,11 @@ int run(std::vector<char *> arguments) {
   }
   if (!tally.skipped.empty()) {
     std::printf("%zu test cases were skipped\n", tally.skipped.size());
+  }
+  const long long left_out = tally.passed.empty() ? 0 : device().left_out();
+  if (left_out > 0) {
+    std::printf("%lld times an algorithm was left out: the selector declines the row for it\n",
+                left_out);
   }
   if (result != 0) return result > 255 ? 255 : result;
   if (!tally.failed.empty()) return 1;
