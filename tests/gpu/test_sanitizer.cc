@@ -101,4 +101,39 @@ TEST_CASE("no kernel with a row in registers leaves its buffers at its largest N
   }
 }
 
+TEST_CASE("no bulk copy takes a byte before or behind its tensor", "[sanitizer]") {
+  // Whole 16-byte words are copied, and the tensor begins and ends within one: at every offset, with
+  // rows shorter than a word, and where the last rows or slab are.
+  if (!device().has_bulk_copies()) SOFTMAX_SKIP("this device has no bulk copies");
+  int turn = 0;
+  for (const int pair : {0, 2, 5}) {
+    const TypePair &types = kTypePairs[pair];
+    const int x_last = 16 / format_of(types.x).size_bytes;
+    for (const std::int64_t cols : {1, 3, 7, 100, 511, 1023, 4099, 12289, 65537}) {
+      const std::int64_t rows = cols > 10000 ? 2 : 3;
+      const Elements x = make_input(types.x, rows, cols, Pattern::kNormal3, 73);
+      const Reference reference = make_reference(x, rows, cols);
+      for (const softmax_algo_t algo : device().algorithms_for(types.x, types.y, cols)) {
+        if (algo != SOFTMAX_ALGO_TILE && algo != SOFTMAX_ALGO_CLUSTER &&
+            algo != SOFTMAX_ALGO_GRID) {
+          continue;
+        }
+        for (int offset = 0; offset < x_last; offset += cols > 1000 ? 3 : 1) {
+          ++turn;
+          Problem problem;
+          problem.algo = algo;
+          problem.types = types;
+          problem.is_log = turn % 2 == 0;
+          problem.in_place = can_be_in_place(types) && turn % 3 == 0;
+          problem.rows = rows;
+          problem.cols = cols;
+          problem.x_offset = offset;
+          problem.y_offset = turn % 4 < 2 ? offset : (offset + 1) % x_last;
+          run_exactly(problem, x, reference);
+        }
+      }
+    }
+  }
+}
+
 }  // namespace softmax_test
