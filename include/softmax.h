@@ -83,10 +83,11 @@
  *
  * On a CUDA handle the computing calls enqueue work on `stream` and return; they never synchronise,
  * never use the default stream unless `stream` is NULL (which means the legacy default stream, as
- * in CUDA), allocate nothing, and are legal during stream capture. The device of the handle is
- * current for the duration of the call and the caller's is restored, on every path. An error that
- * was pending in the CUDA runtime before the call is neither reported as this call's nor cleared; a
- * failure of this call leaves none behind.
+ * in CUDA), allocate nothing (GRID without a workspace: some KB in stream order, which a captured
+ * graph owns), and are legal during stream capture. The device of the handle is current for the
+ * duration of the call and the caller's is restored, on every path. An error that was pending in
+ * the CUDA runtime before the call is neither reported as this call's nor cleared; a failure of
+ * this call leaves none behind.
  *
  * On a CPU handle the calls are synchronous, `stream` must be NULL, and rows are computed on OpenMP
  * threads (OMP_NUM_THREADS and omp_set_num_threads apply). They may take scratch memory for the
@@ -210,10 +211,12 @@ enum {
 
 /* Algorithms. AUTO is what a user wants. 1 to 6 are the published ladder from naive to two-pass:
  * each is right for every M, N, type and alignment, and they are what faster ones are measured
- * against. WARP and BLOCK read x once and take the rows that fit in registers. 12 to 15 have their
- * numbers and are refused with 2001 until they exist. A CPU handle takes AUTO, NAIVE, VECTOR, ONLINE
- * and REFERENCE. An algorithm that cannot run a problem is refused with 2001 and a sentence that
- * says why: another one never takes its place silently.
+ * against. 10 to 14 read x once: WARP and BLOCK take rows that fit in registers, TILE rows of up to
+ * 2 KB, CLUSTER those that fit in the shared memory of a cluster, GRID any. TILE, CLUSTER and GRID
+ * need compute capability 9.0 or above. COLUMN has its number and is refused with 2001 until it
+ * exists. A CPU handle takes AUTO, NAIVE, VECTOR, ONLINE and REFERENCE. An algorithm that cannot
+ * run a problem is refused with 2001 and a sentence that says why: another one never takes its
+ * place silently.
  * docs/algorithms.md has a section on each.
  */
 enum {
@@ -226,9 +229,9 @@ enum {
   SOFTMAX_ALGO_WARP_ONLINE = 6,  /* one warp a row, running (max, sum), streaming stores */
   SOFTMAX_ALGO_WARP = 10,        /* read once: row in the registers of a warp, up to 4 KB */
   SOFTMAX_ALGO_BLOCK = 11,       /* read once: row in the registers of a block */
-  SOFTMAX_ALGO_TILE = 12,        /* read once: byte tiles by bulk asynchronous copy (not yet) */
-  SOFTMAX_ALGO_CLUSTER = 13,     /* read once: row over a thread-block cluster (not yet) */
-  SOFTMAX_ALGO_GRID = 14,        /* one row over many blocks (not yet) */
+  SOFTMAX_ALGO_TILE = 12,        /* read once: runs of short rows by bulk asynchronous copy */
+  SOFTMAX_ALGO_CLUSTER = 13,     /* read once: row over the blocks of a thread-block cluster */
+  SOFTMAX_ALGO_GRID = 14,        /* read once where it fits on chip: row over many blocks */
   SOFTMAX_ALGO_COLUMN = 15,      /* softmax axis not innermost (not yet) */
   SOFTMAX_ALGO_REFERENCE = 1000  /* slow and obvious, float64 inside; never chosen by AUTO */
 };
@@ -325,8 +328,9 @@ SOFTMAX_API softmax_status_t softmax_device_count(int32_t *count);
 
 /* Gives the handle device memory to work in, instead of what it would take from a stream-ordered
  * pool; NULL and 0 take it away again. The caller keeps ownership and must keep it alive as long as
- * the handle uses it. No algorithm of this release needs workspace (softmax_select says how much a
- * problem would). Calls that share one workspace must be in one stream, or otherwise ordered.
+ * the handle uses it. GRID alone works in it, and takes memory from the pool where it is too small
+ * or not aligned to 128 bytes. Calls that share one workspace must be in one stream, or otherwise
+ * ordered.
  *
  * Errors: BAD_HANDLE; NULL_POINTER (NULL with bytes > 0).
  */
