@@ -82,12 +82,13 @@ Launch plan(const DeviceCaps &caps, const Policy &policy, const Problem &problem
   return launch;
 }
 
-// GRID: in the caller's workspace where it is large enough, else in stream-ordered memory, which in
-// a capture becomes the graph's own.
+// GRID: in the caller's workspace where it is large enough and lies as counters must, else in
+// stream-ordered memory, which in a capture becomes the graph's own.
 cudaError_t enqueue_with_workspace(Launch *launch, const Problem &problem, const Buffers &buffers,
                                    int ordinal, cudaStream_t stream) {
   const std::size_t bytes = grid_workspace_bytes(*launch, problem);
-  const bool own = buffers.workspace == nullptr || buffers.workspace_bytes < bytes;
+  const bool lies_well = reinterpret_cast<std::uintptr_t>(buffers.workspace) % 128 == 0;
+  const bool own = buffers.workspace == nullptr || buffers.workspace_bytes < bytes || !lies_well;
   launch->args.workspace = buffers.workspace;
   if (own) {
     if (cudaError_t error = cudaMallocAsync(&launch->args.workspace, bytes, stream)) return error;
