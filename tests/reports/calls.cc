@@ -143,7 +143,7 @@ void run_offsets(Device *device, const Entry &entry, Verdict *verdict) {
   c.check = nlohmann::json::object();  // it speaks of dx
   const Expected expected = expected_of(c, false);
   for (const auto &[x_offset, y_offset] : {std::pair<int, int>{0, 4}, {4, 8}, {8, 12}, {12, 0}}) {
-    for (const softmax_algo_t algo : device->algos()) {
+    for (const softmax_algo_t algo : device->algos_for(input.dtype, input.dtype, input.columns)) {
       Guarded x(device, bytes.size(), 4096, static_cast<std::size_t>(x_offset));
       Guarded y(device, bytes.size(), 4096, static_cast<std::size_t>(y_offset));
       x.write(bytes);

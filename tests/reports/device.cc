@@ -71,6 +71,25 @@ class CpuDevice : public Device {
 
 }  // namespace
 
+std::vector<softmax_algo_t> Device::algos_for(std::int32_t x_dtype, std::int32_t y_dtype,
+                                              std::int64_t columns) const {
+  std::vector<softmax_algo_t> taking = algos();
+  if (!is_cuda()) return taking;
+  softmax_desc_t desc;
+  if (softmax_desc_init(&desc, sizeof desc, SOFTMAX_OP_SOFTMAX, x_dtype, 1, columns) !=
+      SOFTMAX_SUCCESS) {
+    throw std::runtime_error("softmax_desc_init refuses the rows");
+  }
+  desc.y_dtype = y_dtype;
+  for (const softmax_algo_t algo : {SOFTMAX_ALGO_WARP, SOFTMAX_ALGO_BLOCK, SOFTMAX_ALGO_TILE,
+                                    SOFTMAX_ALGO_CLUSTER, SOFTMAX_ALGO_GRID}) {
+    softmax_choice_t choice = {};
+    choice.struct_size = sizeof choice;
+    if (softmax_select(handle_, algo, &desc, &choice) == SOFTMAX_SUCCESS) taking.push_back(algo);
+  }
+  return taking;
+}
+
 std::unique_ptr<Device> make_cpu_device() { return std::make_unique<CpuDevice>(); }
 
 Guarded::Guarded(Device *device, std::size_t bytes, std::size_t guard_bytes, std::size_t offset)

@@ -56,7 +56,7 @@ class Device {
 
   softmax_handle_t handle() const { return handle_; }
 
-  // Every algorithm that the handle takes, AUTO first.
+  // The algorithms that take every problem, AUTO first.
   std::vector<softmax_algo_t> algos() const {
     if (is_cuda()) {
       return {SOFTMAX_ALGO_AUTO,        SOFTMAX_ALGO_NAIVE,    SOFTMAX_ALGO_SHARED,
@@ -66,6 +66,10 @@ class Device {
     return {SOFTMAX_ALGO_AUTO, SOFTMAX_ALGO_NAIVE, SOFTMAX_ALGO_VECTOR, SOFTMAX_ALGO_ONLINE,
             SOFTMAX_ALGO_REFERENCE};
   }
+  // These and, of those that hold a row on chip, the ones that softmax_select names for rows of so
+  // many columns. (What they must take, the GPU tests say.)
+  std::vector<softmax_algo_t> algos_for(std::int32_t x_dtype, std::int32_t y_dtype,
+                                        std::int64_t columns) const;
 
  protected:
   softmax_handle_t handle_ = nullptr;

@@ -172,7 +172,8 @@ void run_large(Device *device, const Entry &entry, Verdict *verdict) {
           "AUTO only: the others give a row of this length to one thread, one warp or "
           "one block, for seconds to minutes");
     }
-    for (const softmax_algo_t algo : device->algos()) {
+    for (const softmax_algo_t algo :
+         device->algos_for(c.input.dtype, c.input.dtype, c.input.columns)) {
       if (long_row && algo != SOFTMAX_ALGO_AUTO) continue;
       for (const bool is_log : {false, true}) {
         if (is_backward || (forward.op == "log_softmax") == is_log) run.run(algo, is_log);

@@ -60,7 +60,7 @@ void repeat(Device *device, const Case &c, bool is_log, std::int64_t wanted, Ver
   Memory first(device, input.count(), input.dtype);
   Memory again(device, input.count(), input.dtype);
   device->generate(x.pointer, input);
-  for (const softmax_algo_t algo : device->algos()) {
+  for (const softmax_algo_t algo : device->algos_for(input.dtype, input.dtype, input.columns)) {
     if (!device->affords(algo, input.columns)) continue;  // the matrix run says so
     verdict->set_context(c.label + ", " + device->name() + " " + algo_label(algo));
     Call call{algo,          is_log,      x.pointer,  input.dtype,
@@ -124,7 +124,7 @@ void same_bits_over_rows(Device *device, const Entry &entry, const char *formula
   Memory alone(device, columns, dtype);
   device->generate(x.pointer, formula_input(formula, dtype, most, columns));
 
-  for (const softmax_algo_t algo : device->algos()) {
+  for (const softmax_algo_t algo : device->algos_for(dtype, dtype, columns)) {
     for (const std::int64_t rows : row_counts) {
       verdict->set_context(std::string(device->name()) + " " + algo_label(algo) +
                            ", M = " + std::to_string(rows));
@@ -179,7 +179,7 @@ void run_in_place_rounds(Device *device, const Entry &entry, Verdict *verdict) {
     for (int round = 0; round < rounds; ++round) {
       const Input fresh = formula_input("200*u(k + " + std::to_string(round * count) + ") - 100",
                                         dtype, c.input.rows, c.input.columns);
-      for (const softmax_algo_t algo : device->algos()) {
+      for (const softmax_algo_t algo : device->algos_for(dtype, dtype, c.input.columns)) {
         const bool one_thread = algo == SOFTMAX_ALGO_NAIVE || algo == SOFTMAX_ALGO_REFERENCE;
         if (one_thread && round >= kRoundsOfOneThread) continue;
         verdict->set_context(c.label + ", " + device->name() + " " + algo_label(algo));

@@ -125,13 +125,14 @@ void check_captured(CudaDevice *device, softmax_handle_t handle, softmax_algo_t 
 void run_stream_order(Device *base, const Entry &entry, Verdict *verdict) {
   auto *device = static_cast<CudaDevice *>(base);
   const Stream own(device);
+  const std::int32_t dtype = dtype_of(entry.dtype);
   for (const std::int64_t columns : kSizeClasses) {
     const std::int64_t rows =
         std::max<std::int64_t>(1, std::min(entry.shape.at(0), kMostElements / columns));
     GraphProblem problem(device, own_input(entry, rows, columns), is_log_entry(entry));
     Guarded late(device, problem.bytes(), 4096, 0);
     must(cudaMemcpy(late.data(), problem.x(), problem.bytes(), cudaMemcpyDeviceToDevice));
-    for (const softmax_algo_t algo : device->algos()) {
+    for (const softmax_algo_t algo : device->algos_for(dtype, dtype, columns)) {
       if (!device->affords(algo, columns)) continue;
       verdict->set_context("N = " + std::to_string(columns) + ", " + algo_label(algo));
       problem.poison();
