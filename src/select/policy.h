@@ -32,7 +32,8 @@ PolicyFunction reference_policy;
 
 // False, and the reason in why[cap]. Formatting costs more than the choice itself: it is left out
 // where nobody reads it.
-[[gnu::format(printf, 3, 4)]] inline bool decline(char *why, std::size_t cap, const char *format, ...) {
+[[gnu::format(printf, 3, 4)]] inline bool decline(char *why, std::size_t cap, const char *format,
+                                                  ...) {
   if (cap == 0) return false;
   std::va_list values;
   va_start(values, format);
