@@ -40,7 +40,7 @@ class Tiles {
       const ByteRange x_range = range<X>(args_.x, tile);
       X *const x = reinterpret_cast<X *>(ring_.slot(turn.slot) + bulk_shift(x_range.begin));
       ring_.wait(turn);
-      if (tile == 0 || tile == tiles_ - 1) ring_.fetch_ends(turn, x_range);
+      if (ring_.may_have_ends(x_range)) ring_.fetch_ends(turn, x_range);
       turn.advance(ring_.count());
       const ByteRange y_range = range<Y>(args_.y, tile);
       if (in_slot_) {

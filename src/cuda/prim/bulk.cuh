@@ -89,6 +89,12 @@ class Ring {
     wait_for(&barriers_[turn.slot], turn.phase);
   }
 
+  // Whether the words around a range may reach beyond the tensor: for the first and the last ranges,
+  // which are several where ranges are shorter than a word.
+  __device__ __forceinline__ bool may_have_ends(ByteRange range) const {
+    return range.begin - tensor_.begin < kBulkBytes || tensor_.end - range.end < kBulkBytes;
+  }
+
   // By every thread, after wait: brings the ends of a range that reaches an end of the tensor, where
   // there is no whole word to copy.
   __device__ __forceinline__ void fetch_ends(Turn turn, ByteRange range) const {

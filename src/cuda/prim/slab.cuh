@@ -142,10 +142,8 @@ class SlabRows {
 
   __device__ __forceinline__ void wait(Turn turn, int slab) const {
     ring_.wait(turn);
-    // Only the first and the last slab of the tensor may have ends that no bulk copy brought.
-    const bool first = row_ == 0 && slab == 0;
-    const bool last = row_ == args_.rows - 1 && slab == args_.slabs - 1;
-    if (first || last) ring_.fetch_ends(turn, range(row_, slab));
+    const ByteRange bytes = range(row_, slab);
+    if (ring_.may_have_ends(bytes)) ring_.fetch_ends(turn, bytes);
   }
 
   // ---- the steps of a slab ----
