@@ -40,21 +40,22 @@ class ClusterExchange {
     }
   }
 
-  __device__ __forceinline__ RowPart<T> merge(PartSlots<T> &slots, bool is_log) const {
+  // By the first warp: until all parts of the row are there.
+  __device__ __forceinline__ void wait() const {
     if (blocks_ == 1) {
-      __syncthreads();
-    } else {
-      std::uint64_t *const barrier = &barriers_[parity()];
-      if (threadIdx.x == 0) {
-        namespace ptx = cuda::ptx;
-        ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, barrier,
-                                       static_cast<std::uint32_t>(slabs_ * sizeof(RowPart<T>)));
-      }
-      wait_for(barrier, (row_ >> 1) & 1);
+      __syncwarp();
+      return;
     }
-    const RowPart<T> *const parts = &parts_[parity() * slabs_];
-    return merge_parts<T>(
-        slabs_, [parts](int i) { return parts[i]; }, slots, is_log);
+    std::uint64_t *const barrier = &barriers_[parity()];
+    if (threadIdx.x == 0) {
+      namespace ptx = cuda::ptx;
+      ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, barrier,
+                                     static_cast<std::uint32_t>(slabs_ * sizeof(RowPart<T>)));
+    }
+    wait_for(barrier, (row_ >> 1) & 1);
+  }
+  __device__ __forceinline__ RowPart<T> part(int slab) const {
+    return parts_[parity() * slabs_ + slab];
   }
 
   __device__ __forceinline__ void next_row() { ++row_; }
@@ -89,7 +90,7 @@ __global__ void __launch_bounds__(kMostSlabThreads<X, Y>) cluster_kernel(RowArgs
   using Acc = AccOf<X>;
   using Exchange = ClusterExchange<Acc>;
   extern __shared__ __align__(128) unsigned char smem[];
-  __shared__ PartSlots<Acc> slots[2];
+  __shared__ SlabScratch<Acc> scratch;
   std::uint64_t *const barriers =
       reinterpret_cast<std::uint64_t *>(smem + args.slots * args.slot_bytes);
   RowPart<Acc> *const parts = reinterpret_cast<RowPart<Acc> *>(
@@ -99,7 +100,7 @@ __global__ void __launch_bounds__(kMostSlabThreads<X, Y>) cluster_kernel(RowArgs
   const Ring<X> ring(smem, barriers, args.slots, args.slot_bytes,
                      {begin, begin + args.rows * args.cols * sizeof(X)});
   Exchange exchange(parts, barriers + args.slots, args.slabs, args.row_blocks);
-  SlabRows<X, Y, Exchange> rows(args, ring, slots, exchange,
+  SlabRows<X, Y, Exchange> rows(args, ring, scratch, exchange,
                                 static_cast<int>(blockIdx.x % args.row_blocks),
                                 blockIdx.x / args.row_blocks, gridDim.x / args.row_blocks);
   if (threadIdx.x == 0) {

@@ -33,7 +33,8 @@ class GridExchange {
     if (threadIdx.x == 0) row_parts()[slab] = part;
   }
 
-  __device__ __forceinline__ RowPart<T> merge(PartSlots<T> &slots, bool is_log) const {
+  // By the first warp: until all parts of the row are there.
+  __device__ __forceinline__ void wait() const {
     if (threadIdx.x == 0) {
       cuda::atomic_ref<unsigned long long, cuda::thread_scope_device> arrivals(counter_->arrivals);
       arrivals.fetch_add(1, cuda::memory_order_release);
@@ -41,11 +42,10 @@ class GridExchange {
       while (arrivals.load(cuda::memory_order_acquire) < all) {
       }
     }
-    __syncthreads();
-    const RowPart<T> *const parts = row_parts();
-    return merge_parts<T>(
-        slabs_, [parts](int i) { return read(parts + i); }, slots, is_log);
+    __syncwarp();
   }
+  // Past L1, which may hold what lay there two rows ago.
+  __device__ __forceinline__ RowPart<T> part(int slab) const { return read(row_parts() + slab); }
 
   __device__ __forceinline__ void next_row() { ++row_; }
 
@@ -53,7 +53,6 @@ class GridExchange {
   __device__ __forceinline__ RowPart<T> *row_parts() const {
     return parts_ + (row_ & 1) * slabs_;
   }
-  // Past L1, which may hold what lay there two rows ago.
   static __device__ __forceinline__ RowPart<T> read(const RowPart<T> *from) {
     static_assert(sizeof(RowPart<T>) % sizeof(uint4) == 0, "read in 16-byte words");
     constexpr int kWords = sizeof(RowPart<T>) / sizeof(uint4);
@@ -80,7 +79,7 @@ __global__ void __launch_bounds__(kMostSlabThreads<X, Y>) grid_kernel(RowArgs ar
   using Acc = AccOf<X>;
   using Exchange = GridExchange<Acc>;
   extern __shared__ __align__(128) unsigned char smem[];
-  __shared__ PartSlots<Acc> slots[2];
+  __shared__ SlabScratch<Acc> scratch;
   std::uint64_t *const barriers =
       reinterpret_cast<std::uint64_t *>(smem + args.slots * args.slot_bytes);
   const std::uint64_t begin = address_of(args.x);
@@ -92,7 +91,7 @@ __global__ void __launch_bounds__(kMostSlabThreads<X, Y>) grid_kernel(RowArgs ar
   RowPart<Acc> *const parts = reinterpret_cast<RowPart<Acc> *>(counters + teams);
   Exchange exchange(counters + team, parts + std::int64_t{2} * team * args.slabs, args.slabs,
                     args.row_blocks);
-  SlabRows<X, Y, Exchange> rows(args, ring, slots, exchange,
+  SlabRows<X, Y, Exchange> rows(args, ring, scratch, exchange,
                                 static_cast<int>(blockIdx.x) % args.row_blocks, team, teams);
   if (threadIdx.x == 0) {
     ring.initialise();

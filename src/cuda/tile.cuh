@@ -6,8 +6,7 @@
 #pragma once
 
 #include "cuda/prim/bulk.cuh"
-#include "cuda/prim/part_reduce.cuh"
-#include "cuda/prim/segment.cuh"
+#include "cuda/prim/staged_row.cuh"
 
 namespace softmax {
 
@@ -87,8 +86,6 @@ class Tiles {
     const int cols = static_cast<int>(args_.cols);
     const int lanes = args_.row_lanes;
     const int thread = static_cast<int>(threadIdx.x);
-    const LaneOf<0> who{thread % lanes, lanes};
-    const int active = (cols + lanes * kUnitCols<X> - 1) / (lanes * kUnitCols<X>) * kUnitCols<X>;
     // A warp takes rows `spread` apart, and the next warp those beside them: blocks of rows that
     // `spread` warps take.
     const int spread = args_.row_spread;
@@ -100,15 +97,12 @@ class Tiles {
                       thread % kWarpThreads / lanes * spread;
       const bool present = row < count;
       const int offset = present ? row * cols : 0;
-      const int row_cols = present ? cols : 0;
-      Held<X, Y> held;
-      load_held(x + offset, who, row_cols, x_pairs_, held);
-      const Acc max = group_lanes_max(held_max(held), lanes);
-      const RowPart<Acc> sum = group_lanes_sum(held_sum<X, Y>(held, active, max, args_.is_log),
-                                               lanes, args_.is_log);
+      const LaneUnits units{present ? cols : 0, thread % lanes, lanes, x_pairs_};
+      const Acc max = group_lanes_max(staged_max(x + offset, units), lanes);
+      const RowPart<Acc> sum = group_lanes_sum(
+          staged_sum<X, Y>(x + offset, units, max, args_.is_log), lanes, args_.is_log);
       const RowFactors<Acc> factors = finish(sum, args_.empty_is_zero, args_.is_log);
-      held_output<X, Y>(held, active, max, factors, args_.is_log);
-      store_held(y + offset, who, row_cols, out_pairs, held);
+      staged_output<X, Y>(x + offset, y + offset, units, out_pairs, max, factors, args_.is_log);
     }
   }
 
@@ -125,7 +119,7 @@ class Tiles {
 #endif  // SOFTMAX_BULK_COPY
 
 template <typename X, typename Y>
-__global__ void __launch_bounds__(kTileThreads, sizeof(X) == 8 || sizeof(Y) > sizeof(X) ? 2 : 3) tile_kernel(RowArgs args) {
+__global__ void __launch_bounds__(kTileThreads, sizeof(X) == 8 ? 2 : 4) tile_kernel(RowArgs args) {
 #if SOFTMAX_BULK_COPY
   extern __shared__ __align__(128) unsigned char smem[];
   std::uint64_t *const barriers =

@@ -60,54 +60,84 @@ __device__ __forceinline__ RowPart<T> no_part() {
   return {-Limits<T>::infinity(), T(0), {}};
 }
 
-// One slot a warp, as bytes, because shared memory cannot have initialisers.
+// What the warps of a block leave for each other, as bytes, because shared memory cannot have
+// initialisers. A barrier lies between a value's writing and its reading, and one between that and
+// the next writing.
 template <typename T>
-struct PartSlots {
-  alignas(RowPart<T>) unsigned char bytes[kMostWarps][sizeof(RowPart<T>)];
+struct BlockScratch {
+  T max[kMostWarps];
+  alignas(RowPart<T>) unsigned char parts[kMostWarps][sizeof(RowPart<T>)];
 
-  __device__ __forceinline__ RowPart<T> *at(int i) {
-    return reinterpret_cast<RowPart<T> *>(bytes[i]);
+  __device__ __forceinline__ RowPart<T> *part(int i) {
+    return reinterpret_cast<RowPart<T> *>(parts[i]);
   }
 };
 
-// The union of the block's warps, whose parts lie in `slots` since before a barrier. By whole warps.
+__device__ __forceinline__ int warps_of_block() { return blockDim.x / kWarpThreads; }
+__device__ __forceinline__ bool is_first_lane() { return threadIdx.x % kWarpThreads == 0; }
+__device__ __forceinline__ int warp_of_block() { return threadIdx.x / kWarpThreads; }
+
+// The block's maximum, from every lane's. With a barrier.
 template <typename T>
-__device__ __forceinline__ RowPart<T> merge_warps(PartSlots<T> &slots, bool is_log) {
-  const int warps = blockDim.x / kWarpThreads;
+__device__ __forceinline__ T block_max(T value, BlockScratch<T> &scratch) {
+  value = lanes_max<kWarpThreads>(value);
+  if (is_first_lane()) scratch.max[warp_of_block()] = value;
+  __syncthreads();
+  const int warps = warps_of_block();
   const int lanes = lanes_for(warps);
   const int i = static_cast<int>(threadIdx.x) % lanes;
-  return group_lanes_merge(i < warps ? *slots.at(i) : no_part<T>(), lanes, is_log);
+  return group_lanes_max(i < warps ? scratch.max[i] : -Limits<T>::infinity(), lanes);
 }
 
-// The union of parts 0 .. count - 1, read by `load`: every warp for itself where there are few of
-// them, the whole block together, by way of `slots`, where there are many. By every thread of the
-// block; nobody else uses `slots` meanwhile.
-template <typename T, typename Load>
-__device__ __forceinline__ RowPart<T> merge_parts(int count, Load load, PartSlots<T> &slots,
-                                                  bool is_log) {
-  constexpr int kFewParts = 2 * kWarpThreads;
-  const bool few = count <= kFewParts;
-  const int lanes = few ? lanes_for(count) : kWarpThreads;
-  const int stride = few ? lanes : static_cast<int>(blockDim.x);
-  const int first = static_cast<int>(threadIdx.x) % stride;
+// The block's sum against one reference: every warp leaves its own, and after a barrier any warp
+// can have the whole.
+template <typename T>
+__device__ __forceinline__ void leave_sum(RowPart<T> part, BlockScratch<T> &scratch, bool is_log) {
+  part = group_lanes_sum(part, kWarpThreads, is_log);
+  if (is_first_lane()) *scratch.part(warp_of_block()) = part;
+}
+template <typename T>
+__device__ __forceinline__ RowPart<T> block_sum(T max, BlockScratch<T> &scratch, bool is_log) {
+  const int warps = warps_of_block();
+  const int lanes = lanes_for(warps);
+  const int i = static_cast<int>(threadIdx.x) % lanes;
+  RowPart<T> part{max, T(0), {}};
+  if (i < warps) part.add(*scratch.part(i));
+  return group_lanes_sum(part, lanes, is_log);
+}
 
+// The union of parts first, first + stride, ... of `count`, read by `load`, over all lanes of a
+// warp that call it together: every lane gets it.
+template <typename T, typename Load>
+__device__ __forceinline__ RowPart<T> merge_parts(int first, int stride, int count, Load load,
+                                                  bool is_log) {
   T max = -Limits<T>::infinity();
   for (int i = first; i < count; i += stride) max = fmax(max, load(i).max);
-  // A reference for this lane or this warp.
-  max = group_lanes_max(max, lanes);
-  RowPart<T> row{max, T(0), {}};
+  max = lanes_max<kWarpThreads>(max);
+  RowPart<T> sum{max, T(0), {}};
   for (int i = first; i < count; i += stride) {
     RowPart<T> part = load(i);
     part.rescale(max);
-    row.add(part);
+    sum.add(part);
   }
-  row = group_lanes_sum(row, lanes, is_log);
-  if (few) return row;
+  return group_lanes_sum(sum, kWarpThreads, is_log);
+}
 
+// The union of all parts, for the first warp of the block: alone where they are few, with the help
+// of the others, whose calls return nothing of use, where they are many. By every thread of the
+// block; with two barriers if there are many.
+constexpr int kFewParts = 2 * kWarpThreads;
+template <typename T, typename Load>
+__device__ __forceinline__ RowPart<T> merge_many_parts(int count, Load load,
+                                                       BlockScratch<T> &scratch, bool is_log) {
+  const RowPart<T> part =
+      merge_parts<T>(threadIdx.x, static_cast<int>(blockDim.x), count, load, is_log);
   __syncthreads();
-  if (threadIdx.x % kWarpThreads == 0) *slots.at(threadIdx.x / kWarpThreads) = row;
+  if (is_first_lane()) *scratch.part(warp_of_block()) = part;
   __syncthreads();
-  return merge_warps(slots, is_log);
+  return merge_parts<T>(
+      threadIdx.x % kWarpThreads, kWarpThreads, warps_of_block(),
+      [&scratch](int i) { return *scratch.part(i); }, is_log);
 }
 
 }  // namespace softmax

@@ -2,12 +2,15 @@
 //
 // A row is cut into slabs, a slab into one segment a warp, both by N and the types alone. Slabs come
 // through a ring in shared memory, whose copies run ahead of the work; a warp takes its segment into
-// registers, where it stays until it is written. One exchange of sums makes a row of the slabs:
-// which block takes a slab, and how many blocks share a row, changes no bit.
+// registers, where it stays until it is written. One exchange of the slabs' (max, sum) makes a row
+// of them: which block takes a slab, and how many blocks share a row, changes no bit.
 //
-// A block that has more than one slab of a row keeps them in its slots and reads them from there
-// again; if it has more slabs than slots, the first ones are copied a second time, the last of them
-// first: those are likeliest to be in L2 still.
+// What only one warp need compute, only one does: at the speed of a copy there are 60 instructions
+// for a float32 element, everything included.
+//
+// A block that has more than one slab of a row leaves them in their slots (in float32 and float64
+// softmax their exponentials) and takes them from there again; if it has more slabs than slots, the
+// first ones are copied a second time, the last of them first: those are likeliest to be in L2 still.
 #pragma once
 
 #include "cuda/prim/bulk.cuh"
@@ -16,9 +19,12 @@
 
 namespace softmax {
 
-// 64 registers a thread. float64 needs more, and so do 32 columns that become float32.
+// Registers decide: 64 a thread hold 16 columns of float32, 96 hold 32 of 16 bits; float64 needs
+// more, and so do 32 columns that become float32.
 template <typename X, typename Y>
-constexpr int kMostSlabThreads = sizeof(X) == 8 || sizeof(Y) > sizeof(X) ? 512 : 1024;
+constexpr int kMostSlabThreads = sizeof(X) == 8 || sizeof(Y) > sizeof(X) ? 512
+                                 : sizeof(X) == 2                        ? 640
+                                                                         : 1024;
 
 #if SOFTMAX_BULK_COPY
 
@@ -42,6 +48,14 @@ struct SlabOrder {
   }
 };
 
+// What the threads of a block share, besides the ring.
+template <typename T>
+struct SlabScratch {
+  BlockScratch<T> block;
+  OutputFactors<T> factors;
+  RowFactors<T> row;  // for a block of several slabs
+};
+
 // One block's work on the rows first_row, first_row + row_step, ...
 template <typename X, typename Y, typename Exchange>
 class SlabRows {
@@ -49,11 +63,11 @@ class SlabRows {
   using Acc = AccOf<X>;
 
   __device__ __forceinline__ SlabRows(const RowArgs &args, const Ring<X> &ring,
-                                      PartSlots<Acc> (&slots)[2], Exchange &exchange, int rank,
+                                      SlabScratch<Acc> &scratch, Exchange &exchange, int rank,
                                       std::int64_t first_row, std::int64_t row_step)
       : args_(args),
         ring_(ring),
-        slots_(slots),
+        scratch_(scratch),
         exchange_(exchange),
         order_(args, rank),
         row_(first_row),
@@ -73,8 +87,8 @@ class SlabRows {
       x_pairs_ = is_pair_aligned(static_cast<const X *>(args_.x) + begin);
       y_ = static_cast<Y *>(args_.y) + begin;
       y_pairs_ = is_pair_aligned(y_);
-      if (order_.count == 1 && order_.again == 0) {
-        whole_row_in_registers();
+      if (order_.count == 1) {
+        row_in_registers();
       } else {
         row_in_slots();
       }
@@ -95,17 +109,20 @@ class SlabRows {
     const std::uint64_t address = address_of(args_.x) + begin * sizeof(X);
     return {address, address + slab_cols(slab) * sizeof(X)};
   }
-  // This warp's first column in its slab, and how many it has: none or less in a slab's empty end.
+  // This warp's part of a slab: none or less in a slab's empty end.
   __device__ __forceinline__ int segment_begin() const {
-    return static_cast<int>(threadIdx.x) / kWarpThreads * args_.segment_cols;
+    return warp_of_block() * args_.segment_cols;
   }
   __device__ __forceinline__ int segment_cols(int slab) const {
     const int left = slab_cols(slab) - segment_begin();
     return left < args_.segment_cols ? left : args_.segment_cols;
   }
-
   // A lane's columns.
   __device__ __forceinline__ int active() const { return args_.segment_cols / kWarpThreads; }
+
+  __device__ __forceinline__ X *in_slot(Turn turn) const {
+    return reinterpret_cast<X *>(ring_.slot(turn.slot) + x_shift_) + segment_begin();
+  }
 
   // ---- the ring: thread 0 asks for copies, in order ----
 
@@ -134,113 +151,132 @@ class SlabRows {
   // ---- the steps of a slab ----
 
   __device__ __forceinline__ void load(Turn turn, int slab) {
-    const X *const x = reinterpret_cast<const X *>(ring_.slot(turn.slot) + x_shift_);
-    load_held(x + segment_begin(), lane_of_warp(), segment_cols(slab), x_pairs_, held_);
+    const int cols = segment_cols(slab);
+    load_held(in_slot(turn), cols, x_pairs_, cols == kSegmentCols, held_);
   }
-
-  __device__ __forceinline__ Acc segment_max() const {
-    return group_lanes_max(held_max(held_), kWarpThreads);
-  }
-
-  // Leaves the segment's part in the step's slots; true for warps that merge them.
-  __device__ __forceinline__ void sum_up(Acc max) {
-    const RowPart<Acc> part =
-        group_lanes_sum(held_sum<X, Y>(held_, active(), max, args_.is_log), kWarpThreads, args_.is_log);
-    if (threadIdx.x % kWarpThreads == 0) *slots_[step_ & 1].at(threadIdx.x / kWarpThreads) = part;
-    __syncthreads();
-  }
-
-  // The first warp's: the slab's part goes to whoever shares the row.
-  __device__ __forceinline__ void post(int slab) {
-    if (threadIdx.x < kWarpThreads) {
-      exchange_.post(slab, merge_warps(slots_[step_ & 1], args_.is_log));
-    }
-    ++step_;
-  }
-
-  __device__ __forceinline__ RowFactors<Acc> row_factors() {
-    return finish(exchange_.merge(slots_[step_ & 1], args_.is_log), args_.empty_is_zero,
-                  args_.is_log);
-  }
-
-  __device__ __forceinline__ void store(int slab, Acc max, const RowFactors<Acc> &factors) {
-    held_output<X, Y>(held_, active(), max, factors, args_.is_log);
-    Y *const y = y_ + std::int64_t{slab} * args_.slab_cols + segment_begin();
-    if constexpr (sizeof(Y) == 2) {
-      if (!y_pairs_) {
-        store_held_shifted(y, segment_cols(slab), held_);
-        return;
-      }
-    }
-    store_held(y, lane_of_warp(), segment_cols(slab), y_pairs_, held_);
+  __device__ __forceinline__ void store(int slab, const OutputFactors<Acc> &factors) {
+    held_output<X, Y>(held_, active(), factors, args_.is_log);
+    const int cols = segment_cols(slab);
+    store_held(y_ + std::int64_t{slab} * args_.slab_cols + segment_begin(), cols, y_pairs_,
+               cols == kSegmentCols, held_);
   }
 
   // One slab: it leaves its slot at once, and the next row's copy begins.
-  __device__ __forceinline__ void whole_row_in_registers() {
+  __device__ __forceinline__ void row_in_registers() {
     const int slab = order_.first;
     wait(turn_, slab);
     load(turn_, slab);
     turn_.advance(ring_.count());
-    const Acc max = segment_max();
-    sum_up(max);
+    const Acc max = block_max(held_max(held_), scratch_.block);
     free_slot();
-    RowFactors<Acc> factors;
-    if (args_.slabs == 1) {
-      factors = finish(merge_warps(slots_[step_ & 1], args_.is_log), args_.empty_is_zero,
-                       args_.is_log);
-      ++step_;
-    } else {
-      post(slab);
-      factors = row_factors();
+    leave_sum(held_sum<X, Y>(held_, active(), max, args_.is_log), scratch_.block, args_.is_log);
+    __syncthreads();
+    if (warp_of_block() == 0) {
+      const RowPart<Acc> part = block_sum(max, scratch_.block, args_.is_log);
+      RowPart<Acc> row = part;
+      if (args_.slabs > 1) {
+        exchange_.post(slab, part);
+        exchange_.wait();
+        if (args_.slabs <= kFewParts) {
+          row = merge_parts<Acc>(
+              threadIdx.x, kWarpThreads, args_.slabs,
+              [this](int i) { return exchange_.part(i); }, args_.is_log);
+        }
+      }
+      if (args_.slabs <= kFewParts) finish_row(row, max);
     }
-    store(slab, max, factors);
+    if (args_.slabs > kFewParts) merge_with_all(max);
+    __syncthreads();
+    store(slab, scratch_.factors);
+  }
+
+  // By the first warp.
+  __device__ __forceinline__ void finish_row(const RowPart<Acc> &row, Acc part_max) {
+    const RowFactors<Acc> factors = finish(row, args_.empty_is_zero, args_.is_log);
+    const OutputFactors<Acc> output = output_factors(part_max, factors);
+    if (threadIdx.x == 0) {
+      scratch_.factors = output;
+      scratch_.row = factors;
+    }
+  }
+  // By every thread: the other warps wait for what the first has waited for.
+  __device__ __forceinline__ void merge_with_all(Acc part_max) {
+    __syncthreads();
+    const RowPart<Acc> row = merge_many_parts<Acc>(
+        args_.slabs, [this](int i) { return exchange_.part(i); }, scratch_.block, args_.is_log);
+    if (warp_of_block() == 0) finish_row(row, part_max);
   }
 
   // Several: all of them are summed up, then each is taken again and written.
   __device__ __forceinline__ void row_in_slots() {
+    const bool keep = kKeepsExp<X, Y> && !args_.is_log;
     Turn kept = turn_;
     for (int copy = 0; copy < order_.count; ++copy) {
       const int slab = order_.slab(copy);
       wait(turn_, slab);
       load(turn_, slab);
-      turn_.advance(ring_.count());
-      sum_up(segment_max());
-      post(slab);
+      const Acc max = block_max(held_max(held_), scratch_.block);
       if (copy < order_.again) {
         kept.advance(ring_.count());
         free_slot();
       }
+      leave_sum(held_sum<X, Y>(held_, active(), max, args_.is_log), scratch_.block, args_.is_log);
+      if constexpr (kKeepsExp<X, Y>) {
+        if (keep && copy >= order_.again) {
+          const int cols = segment_cols(slab);
+          store_held(in_slot(turn_), cols, true, cols == kSegmentCols, held_);
+        }
+      }
+      turn_.advance(ring_.count());
+      __syncthreads();
+      if (warp_of_block() == 0) {
+        exchange_.post(slab, block_sum(max, scratch_.block, args_.is_log));
+      }
     }
-    const RowFactors<Acc> factors = row_factors();
+    if (warp_of_block() == 0) {
+      exchange_.wait();
+      if (args_.slabs <= kFewParts) {
+        finish_row(merge_parts<Acc>(
+                       threadIdx.x, kWarpThreads, args_.slabs,
+                       [this](int i) { return exchange_.part(i); }, args_.is_log),
+                   Acc(0));
+      }
+    }
+    if (args_.slabs > kFewParts) merge_with_all(Acc(0));
+    __syncthreads();
+    const RowFactors<Acc> row = scratch_.row;
     for (int copy = order_.again; copy < order_.copies(); ++copy) {
       const int slab = order_.slab(copy);
       Turn turn = kept;
       kept.advance(ring_.count());
-      if (copy >= order_.count) {
+      const bool again = copy >= order_.count;
+      if (again) {
         turn = turn_;
         wait(turn, slab);
         turn_.advance(ring_.count());
       }
       load(turn, slab);
+      if (kKeepsExp<X, Y>) fence_slot_writes();
       __syncthreads();
       free_slot();
-      const Acc max = segment_max();
-      if (!args_.is_log) held_sum<X, Y>(held_, active(), max, false);  // for the exponentials it leaves
-      store(slab, max, factors);
+      const Acc max = exchange_.part(slab).max;
+      if (!args_.is_log && (again || !keep)) held_sum<X, Y>(held_, active(), max, false);
+      store(slab, output_factors(max, row));
     }
   }
 
+  static constexpr int kSegmentCols = kUnitStep<X> * kHeldUnits<X>;
+
   const RowArgs &args_;
   const Ring<X> &ring_;
-  PartSlots<Acc> (&slots_)[2];
+  SlabScratch<Acc> &scratch_;
   Exchange &exchange_;
   const SlabOrder order_;
   std::int64_t row_;
   const std::int64_t row_step_;
 
-  Held<X, Y> held_;
-  unsigned step_ = 0;  // slabs summed up: says which slots are in use
-  Turn turn_;          // the next slab to take
+  Held<X> held_;
+  Turn turn_;  // the next slab to take
 
   // Of this row.
   int x_shift_ = 0;

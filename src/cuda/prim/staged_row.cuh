@@ -1,0 +1,161 @@
+// The three steps over a row that lies in shared memory, by a group of lanes: maximum, sum, output.
+//
+// Lanes take neighbouring 4-byte units of the row (one column, or two of a 16-bit type; one of 8
+// bytes). In float32 and float64 softmax the second step leaves the exponentials where the row was,
+// and the third only scales them; in all other cases it computes them again.
+#pragma once
+
+#include "cuda/prim/part_reduce.cuh"
+#include "cuda/prim/segment.cuh"
+
+namespace softmax {
+
+// Units that are read before the first is used.
+constexpr int kUnitsTogether = 4;
+
+template <typename X>
+constexpr int kGroupCols = kUnitsTogether * kUnitCols<X>;
+
+// The columns of one lane of `lanes`. `pairs`: units of two may be read as one.
+struct LaneUnits {
+  int cols;
+  int lane;
+  int lanes;
+  bool pairs;
+};
+
+// Calls use(col, whole, value) for the lane's units, kUnitsTogether at a time: value holds the
+// columns from col on of each of the units. A group that is not whole has columns past the end,
+// which read as -inf: they add nothing to a maximum or a sum.
+template <typename X, typename Use>
+__device__ __forceinline__ void for_units(const X *row, const LaneUnits &units, Use use) {
+  constexpr int kCols = kUnitCols<X>;
+  using Acc = AccOf<X>;
+  const int stride = units.lanes * kCols;
+  const int last = kUnitsTogether * stride - stride + (kCols - 1);  // of a group, from its first
+  int col = units.lane * kCols;
+  for (; col + last < units.cols; col += kUnitsTogether * stride) {
+    Acc value[kGroupCols<X>];
+#pragma unroll
+    for (int i = 0; i < kUnitsTogether; ++i) {
+      const X *const unit = row + col + i * stride;
+      if (kCols == 2 && units.pairs) {
+        const auto pair = *reinterpret_cast<const ElementPair<X> *>(unit);
+        value[i * kCols] = DeviceElement<X>::load(pair.element[0]);
+        value[i * kCols + kCols - 1] = DeviceElement<X>::load(pair.element[1]);
+      } else {
+#pragma unroll
+        for (int c = 0; c < kCols; ++c) value[i * kCols + c] = load_element(unit + c);
+      }
+    }
+    use(col, true, value);
+  }
+  if (col >= units.cols) return;
+  Acc value[kGroupCols<X>];
+#pragma unroll
+  for (int i = 0; i < kGroupCols<X>; ++i) {
+    const int at = col + i / kCols * stride + i % kCols;
+    value[i] = at < units.cols ? load_element(row + at) : -Limits<Acc>::infinity();
+  }
+  use(col, false, value);
+}
+
+// Writes what for_units gave to `use`.
+template <typename X, typename Y, typename Acc>
+__device__ __forceinline__ void store_units(Y *row, const LaneUnits &units, bool pairs, int col,
+                                            bool whole, const Acc (&value)[kGroupCols<X>]) {
+  constexpr int kCols = kUnitCols<X>;
+  const int stride = units.lanes * kCols;
+  if (whole) {
+#pragma unroll
+    for (int i = 0; i < kUnitsTogether; ++i) {
+      Y *const unit = row + col + i * stride;
+      if (kCols == 2 && pairs) {
+        store_pair(unit, DeviceElement<Y>::store(value[i * kCols]),
+                   DeviceElement<Y>::store(value[i * kCols + kCols - 1]));
+      } else {
+#pragma unroll
+        for (int c = 0; c < kCols; ++c) store_element(unit + c, value[i * kCols + c]);
+      }
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < kGroupCols<X>; ++i) {
+      const int at = col + i / kCols * stride + i % kCols;
+      if (at < units.cols) store_element(row + at, value[i]);
+    }
+  }
+}
+
+// The maximum of the elements that are not NaN; -inf where there are none.
+template <typename X>
+__device__ __forceinline__ AccOf<X> staged_max(const X *row, const LaneUnits &units) {
+  AccOf<X> max = -Limits<AccOf<X>>::infinity();
+  for_units(row, units, [&](int, bool, const auto &value) { max = fmax(max, group_max(value)); });
+  return max;
+}
+
+template <typename X, typename Y>
+__device__ __forceinline__ RowPart<AccOf<X>> staged_sum(X *row, const LaneUnits &units,
+                                                        AccOf<X> max, bool is_log) {
+  using Acc = AccOf<X>;
+  const Acc reference = finite_reference(max);
+  const ExpFor<X, Y> exp(reference);
+  RowPart<Acc> sum{max, Acc(0), {}};
+  for_units(row, units, [&](int col, bool whole, auto &value) {
+    Acc term[kGroupCols<X>];
+    exp.times(value, sum_unit<Acc>(), term);
+    if (is_log) {
+      // The reference's own terms apart: the unit each, or NaN where both are infinite.
+#pragma unroll
+      for (int i = 0; i < kGroupCols<X>; ++i) {
+        const bool is_one = value[i] == reference;
+        sum.ones += is_one ? term[i] : Acc(0);
+        term[i] = is_one ? Acc(0) : term[i];
+      }
+    } else if constexpr (kKeepsExp<X, Y>) {
+      store_units<X>(row, units, units.pairs, col, whole, term);
+    }
+    add_terms<ExpFor<X, Y>::kTermsTogether>(sum.others, term);
+  });
+  return sum;
+}
+
+// Writes the outputs to `out`, which may be the row itself where X and Y are equally wide.
+template <typename X, typename Y>
+__device__ __forceinline__ void staged_output(const X *row, Y *out, const LaneUnits &units,
+                                              bool out_pairs, AccOf<X> max,
+                                              const RowFactors<AccOf<X>> &factors, bool is_log) {
+  using Acc = AccOf<X>;
+  const auto write = [&](auto output) {
+    for_units(row, units, [&](int col, bool whole, auto &value) {
+      output(value);
+      store_units<X>(out, units, out_pairs, col, whole, value);
+    });
+  };
+  if (is_log) {
+    const ShiftedExp<Acc> exp(factors.max);
+    write([&](auto &value) {
+#pragma unroll
+      for (auto &v : value) v = exp.log_value(v, factors.log_sum);
+    });
+  } else if constexpr (sizeof(Y) == 2) {
+    const CoarseOutput output(factors.max, factors.inverse_sum);
+    write([&](auto &value) {
+#pragma unroll
+      for (auto &v : value) v = output(v);
+    });
+  } else {
+    const OutputFactors<Acc> output = output_factors(max, factors);
+    const ExpFor<X, Y> exp(finite_reference(max));
+    write([&](auto &value) {
+      if (!kKeepsExp<X, Y>) exp.times(value, sum_unit<Acc>(), value);
+#pragma unroll
+      for (auto &v : value) {
+        v = fused_multiply_add(v, output.scale.hi, v * output.scale.lo) * output.after;
+      }
+    });
+  }
+}
+
+}  // namespace softmax
