@@ -251,100 +251,6 @@ SOFTMAX_HD RowFactors<T> finish(Pair<T> row, bool empty_is_zero) {
   return finish(row.max, row.sum_against(row.max), empty_is_zero);
 }
 
-// ---- the read-once kernels' sums ----
-//
-// Float terms are added in float a few at a time and then in double, which is cheaper than carrying
-// the error along and as exact; double ones with their error. Whoever knows the maximum first, as
-// these kernels do, needs no running reference.
-template <typename T>
-struct WideSum;
-template <>
-struct WideSum<float> {
-  double value = 0.0;
-
-  SOFTMAX_HD void add(float term) { value += double(term); }
-  SOFTMAX_HD void add(const WideSum &other) { value += other.value; }
-  SOFTMAX_HD void times_exp(Split<float> d) {
-    value *= double(exp_times(d, 0x1p64f)) * 0x1p-64;
-  }
-  // The sum, rounded, and what rounding took from it.
-  SOFTMAX_HD CompensatedSum<float> compensated() const {
-    CompensatedSum<float> sum;
-    sum.hi = float(value);
-    sum.lo = float(value - double(sum.hi));
-    return sum;
-  }
-};
-template <>
-struct WideSum<double> {
-  CompensatedSum<double> value;
-
-  SOFTMAX_HD void add(double term) { value.add(term); }
-  SOFTMAX_HD void add(const WideSum &other) { value.add(other.value); }
-  SOFTMAX_HD void times_exp(Split<double> d) { value.times_exp(d); }
-  SOFTMAX_HD CompensatedSum<double> compensated() const { return value; }
-};
-
-// The sum of a part of a row, in units, and apart from it how many elements equal the part's
-// maximum (for log-softmax, where they must not round the others away; else 0).
-template <typename T>
-struct RowPart {
-  T max;
-  T ones;
-  WideSum<T> others;
-
-  // The union of two parts whose sums are against the same reference.
-  SOFTMAX_HD void add(const RowPart &other) {
-    ones += other.ones;
-    others.add(other.others);
-  }
-  // Against a larger maximum: its own ones are terms like any other then. Equal maxima are not
-  // subtracted: they may be infinite.
-  SOFTMAX_HD void rescale(T new_max) {
-    if (max == new_max) return;
-    others.add(ones);
-    others.times_exp(raw_difference(max, new_max));
-    ones = T(0);
-    max = new_max;
-  }
-};
-
-template <typename T>
-SOFTMAX_HD RowFactors<T> finish(const RowPart<T> &row, bool empty_is_zero, bool is_log) {
-  const CompensatedSum<T> others = row.others.compensated();
-  CompensatedSum<T> total = others;
-  if (is_log) total.add(row.ones);
-  const bool empty = row.max < Limits<T>::lowest();
-  RowFactors<T> factors = finish(row.max, total, empty_is_zero, is_log && empty);
-  if (is_log && !empty) {
-    CompensatedSum<T> rest = others;
-    rest.add(row.ones - sum_unit<T>());
-    factors.log_sum = log_1_plus((rest.hi + rest.lo) * T(0x1p-64));
-  }
-  return factors;
-}
-
-// What the exponentials of a part are multiplied by, exp(part_max - max) / s, in two parts.
-template <typename T>
-struct Scale {
-  T hi;
-  T lo;
-};
-
-template <typename T>
-SOFTMAX_HD Scale<T> scale_of(T part_max, const RowFactors<T> &row) {
-  Scale<T> scale{row.inverse_sum, row.inverse_sum * row.correction};
-  const T reference = finite_reference(part_max);
-  if (reference != row.max) {
-    const T factor = exp_of(raw_difference(reference, row.max));
-    const T hi = factor * scale.hi;
-    scale.lo =
-        fused_multiply_add(factor, scale.lo, fused_multiply_add(factor, row.inverse_sum, -hi));
-    scale.hi = hi;
-  }
-  return scale;
-}
-
 // finish() for kernels that wait for it with a whole row in registers: only what the operation
 // needs, and no division, since the correction has what a reciprocal lacks. Where the row is empty
 // max is the lowest finite number, which is as good as 0.
@@ -392,6 +298,65 @@ SOFTMAX_HD TermFactor<T> term_factor(const RowFactors<T> &row, Split<T> scale) {
   const T rescale = is_large ? T(0x1p-128) : T(0x1p-28);  // one unit a factor; and 2^100
   return {is_large ? T(1) : T(0x1p-100), hi * rescale,
           fused_multiply_add(hi, row.correction, lo) * rescale};
+}
+
+// ---- TILE's sums ----
+//
+// Float terms are added in float a few at a time and then in double, which is cheaper than carrying
+// the error along and as exact; double ones with their error.
+template <typename T>
+struct WideSum;
+template <>
+struct WideSum<float> {
+  double value = 0.0;
+
+  SOFTMAX_HD void add(float term) { value += double(term); }
+  SOFTMAX_HD void add(const WideSum &other) { value += other.value; }
+  // The sum, rounded, and what rounding took from it.
+  SOFTMAX_HD CompensatedSum<float> compensated() const {
+    CompensatedSum<float> sum;
+    sum.hi = float(value);
+    sum.lo = float(value - double(sum.hi));
+    return sum;
+  }
+};
+template <>
+struct WideSum<double> {
+  CompensatedSum<double> value;
+
+  SOFTMAX_HD void add(double term) { value.add(term); }
+  SOFTMAX_HD void add(const WideSum &other) { value.add(other.value); }
+  SOFTMAX_HD CompensatedSum<double> compensated() const { return value; }
+};
+
+// The sum of a part of a row, in units, and apart from it how many elements equal the part's
+// maximum (for log-softmax, where they must not round the others away; else 0).
+template <typename T>
+struct RowPart {
+  T max;
+  T ones;
+  WideSum<T> others;
+
+  // The union of two parts with the same maximum.
+  SOFTMAX_HD void add(const RowPart &other) {
+    ones += other.ones;
+    others.add(other.others);
+  }
+};
+
+template <typename T>
+SOFTMAX_HD RowFactors<T> finish(const RowPart<T> &row, bool empty_is_zero, bool is_log) {
+  const CompensatedSum<T> others = row.others.compensated();
+  CompensatedSum<T> total = others;
+  if (is_log) total.add(row.ones);
+  const bool empty = row.max < Limits<T>::lowest();
+  RowFactors<T> factors = finish(row.max, total, empty_is_zero, is_log && empty);
+  if (is_log && !empty) {
+    CompensatedSum<T> rest = others;
+    rest.add(row.ones - sum_unit<T>());
+    factors.log_sum = log_1_plus((rest.hi + rest.lo) * T(0x1p-64));
+  }
+  return factors;
 }
 
 // One output element, where it is not worth keeping the exponential for a row.

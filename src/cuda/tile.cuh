@@ -98,7 +98,7 @@ class Tiles {
       const bool present = row < count;
       const int offset = present ? row * cols : 0;
       const LaneUnits units{present ? cols : 0, thread % lanes, lanes, x_pairs_};
-      const Acc max = group_lanes_max(staged_max(x + offset, units), lanes);
+      const Acc max = lanes_max(staged_max(x + offset, units), lanes);
       const RowPart<Acc> sum = group_lanes_sum(
           staged_sum<X, Y>(x + offset, units, max, args_.is_log), lanes, args_.is_log);
       const RowFactors<Acc> factors = finish(sum, args_.empty_is_zero, args_.is_log);

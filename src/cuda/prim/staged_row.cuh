@@ -5,10 +5,35 @@
 // and the third only scales them; in all other cases it computes them again.
 #pragma once
 
-#include "cuda/prim/part_reduce.cuh"
-#include "cuda/prim/segment.cuh"
+#include <cstdint>
+#include <type_traits>
+
+#include "cuda/prim/reduce.cuh"
+#include "cuda/prim/row.cuh"
 
 namespace softmax {
+
+template <typename X>
+constexpr int kUnitCols = sizeof(X) < 4 ? 2 : 1;
+
+template <typename T>
+struct alignas(2 * sizeof(T)) ElementPair {
+  T element[2];
+};
+
+template <typename T>
+__device__ __forceinline__ bool is_pair_aligned(const T *p) {
+  return (reinterpret_cast<std::uintptr_t>(p) & (2 * sizeof(T) - 1)) == 0;
+}
+
+template <typename T>
+__device__ __forceinline__ void store_pair(T *to, T first, T second) {
+  *reinterpret_cast<ElementPair<T> *>(to) = {{first, second}};
+}
+
+// Whether exponentials fit where the input was, without rounding.
+template <typename X, typename Y>
+constexpr bool kKeepsExp = std::is_same<X, Y>::value && std::is_same<X, AccOf<X>>::value;
 
 // Units that are read before the first is used.
 constexpr int kUnitsTogether = 4;
@@ -87,6 +112,29 @@ __device__ __forceinline__ void store_units(Y *row, const LaneUnits &units, bool
   }
 }
 
+__device__ __forceinline__ WideSum<float> shuffled(const WideSum<float> &sum, int step) {
+  return {__shfl_xor_sync(kFullWarp, sum.value, step)};
+}
+__device__ __forceinline__ WideSum<double> shuffled(const WideSum<double> &sum, int step) {
+  WideSum<double> other;
+  other.value.hi = __shfl_xor_sync(kFullWarp, sum.value.hi, step);
+  other.value.lo = __shfl_xor_sync(kFullWarp, sum.value.lo, step);
+  return other;
+}
+
+// The sums against one reference of `lanes` lanes.
+template <typename T>
+__device__ __forceinline__ RowPart<T> group_lanes_sum(RowPart<T> part, int lanes, bool is_log) {
+#pragma unroll
+  for (int step = kWarpThreads / 2; step > 0; step /= 2) {
+    if (step < lanes) {
+      part.others.add(shuffled(part.others, step));
+      if (is_log) part.ones += __shfl_xor_sync(kFullWarp, part.ones, step);
+    }
+  }
+  return part;
+}
+
 // The maximum of the elements that are not NaN; -inf where there are none.
 template <typename X>
 __device__ __forceinline__ AccOf<X> staged_max(const X *row, const LaneUnits &units) {
@@ -146,14 +194,12 @@ __device__ __forceinline__ void staged_output(const X *row, Y *out, const LaneUn
       for (auto &v : value) v = output(v);
     });
   } else {
-    const OutputFactors<Acc> output = output_factors(max, factors);
+    const TermFactor<Acc> factor = term_factor(factors, {sum_unit<Acc>(), Acc(0)});
     const ExpFor<X, Y> exp(finite_reference(max));
     write([&](auto &value) {
       if (!kKeepsExp<X, Y>) exp.times(value, sum_unit<Acc>(), value);
 #pragma unroll
-      for (auto &v : value) {
-        v = fused_multiply_add(v, output.scale.hi, v * output.scale.lo) * output.after;
-      }
+      for (auto &v : value) v = factor.times(v * factor.before);
     });
   }
 }
