@@ -18,7 +18,7 @@ namespace softmax {
 template <typename T>
 class ClusterExchange {
  public:
-  __device__ __forceinline__ ClusterExchange(MergePart<T> *parts, std::uint64_t *barriers,
+  __device__ __forceinline__ ClusterExchange(RowPart<T> *parts, std::uint64_t *barriers,
                                              int slabs, int blocks)
       : parts_(parts), barriers_(barriers), slabs_(slabs), blocks_(blocks) {}
 
@@ -36,13 +36,13 @@ class ClusterExchange {
   }
 
   // By the first warp, every lane with the same part.
-  __device__ __forceinline__ void post(int slab, const MergePart<T> &part) const {
+  __device__ __forceinline__ void post(int slab, const RowPart<T> &part) const {
     const int lane = threadIdx.x;
     if (lane >= blocks_) return;
     const auto cluster = cooperative_groups::this_cluster();
-    MergePart<T> *const to = cluster.map_shared_rank(&parts_[parity() * slabs_ + slab], lane);
+    RowPart<T> *const to = cluster.map_shared_rank(&parts_[parity() * slabs_ + slab], lane);
     std::uint64_t *const barrier = cluster.map_shared_rank(&barriers_[parity()], lane);
-    constexpr int kWords = sizeof(MergePart<T>) / sizeof(std::uint64_t);
+    constexpr int kWords = sizeof(RowPart<T>) / sizeof(std::uint64_t);
     std::uint64_t words[kWords];
     memcpy(words, &part, sizeof part);
 #pragma unroll
@@ -58,11 +58,11 @@ class ClusterExchange {
     if (threadIdx.x == 0) {
       namespace ptx = cuda::ptx;
       ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, barrier,
-                                     static_cast<std::uint32_t>(slabs_ * sizeof(MergePart<T>)));
+                                     static_cast<std::uint32_t>(slabs_ * sizeof(RowPart<T>)));
     }
     wait_for(barrier, (row_ >> 1) & 1);
   }
-  __device__ __forceinline__ MergePart<T> part(int slab) const {
+  __device__ __forceinline__ RowPart<T> part(int slab) const {
     return parts_[parity() * slabs_ + slab];
   }
   __device__ __forceinline__ void next_row() { ++row_; }
@@ -70,7 +70,7 @@ class ClusterExchange {
  private:
   __device__ __forceinline__ int parity() const { return row_ & 1; }
 
-  MergePart<T> *parts_;
+  RowPart<T> *parts_;
   std::uint64_t *barriers_;
   int slabs_;
   int blocks_;
@@ -89,9 +89,9 @@ __global__ void __launch_bounds__(kSpreadMostThreads, kSpreadBlocksPerSm<X, Y, k
   using Acc = AccOf<X>;
   using Exchange = ClusterExchange<Acc>;
   __shared__ SpreadScratch<Acc> scratch;
-  __shared__ MergePart<Acc> parts[2 * kMostClusterSlabs];
+  __shared__ PartSlots<Acc, 2 * kMostClusterSlabs> parts;
   __shared__ std::uint64_t barriers[2];
-  Exchange exchange(parts, barriers, args.slabs, args.row_blocks);
+  Exchange exchange(&parts[0], barriers, args.slabs, args.row_blocks);
   const int rank = static_cast<int>(blockIdx.x % args.row_blocks);
   SpreadRows<X, Y, kPacks, kStaged, Exchange> rows(args, scratch, exchange, rank,
                                                    blockIdx.x / args.row_blocks,

@@ -24,12 +24,12 @@ struct alignas(128) TeamCounter {
 template <typename T>
 class GridExchange {
  public:
-  __device__ __forceinline__ GridExchange(TeamCounter *counter, MergePart<T> *parts, int slabs,
+  __device__ __forceinline__ GridExchange(TeamCounter *counter, RowPart<T> *parts, int slabs,
                                           int blocks)
       : counter_(counter), parts_(parts), slabs_(slabs), blocks_(blocks) {}
 
   // By the first warp, every lane with the same part.
-  __device__ __forceinline__ void post(int slab, const MergePart<T> &part) const {
+  __device__ __forceinline__ void post(int slab, const RowPart<T> &part) const {
     if (threadIdx.x == 0) row_parts()[slab] = part;
   }
 
@@ -45,26 +45,26 @@ class GridExchange {
     __syncwarp();
   }
   // Past L1, which may hold what lay there two rows ago.
-  __device__ __forceinline__ MergePart<T> part(int slab) const {
-    static_assert(sizeof(MergePart<T>) % sizeof(uint4) == 0, "read in 16-byte words");
-    constexpr int kWords = sizeof(MergePart<T>) / sizeof(uint4);
+  __device__ __forceinline__ RowPart<T> part(int slab) const {
+    static_assert(sizeof(RowPart<T>) % sizeof(uint4) == 0, "read in 16-byte words");
+    constexpr int kWords = sizeof(RowPart<T>) / sizeof(uint4);
     const uint4 *const from = reinterpret_cast<const uint4 *>(row_parts() + slab);
     uint4 words[kWords];
 #pragma unroll
     for (int i = 0; i < kWords; ++i) words[i] = __ldcg(from + i);
-    MergePart<T> part;
+    RowPart<T> part;
     memcpy(&part, words, sizeof part);
     return part;
   }
   __device__ __forceinline__ void next_row() { ++row_; }
 
  private:
-  __device__ __forceinline__ MergePart<T> *row_parts() const {
+  __device__ __forceinline__ RowPart<T> *row_parts() const {
     return parts_ + (row_ & 1) * slabs_;
   }
 
   TeamCounter *counter_;
-  MergePart<T> *parts_;
+  RowPart<T> *parts_;
   int slabs_;
   unsigned long long blocks_;
   unsigned long long row_ = 0;
@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(kSpreadMostThreads, kSpreadBlocksPerSm<X, Y, k
   const int team = static_cast<int>(blockIdx.x) / args.row_blocks;
   const int teams = static_cast<int>(gridDim.x) / args.row_blocks;
   TeamCounter *const counters = static_cast<TeamCounter *>(args.workspace);
-  MergePart<Acc> *const parts = reinterpret_cast<MergePart<Acc> *>(counters + teams);
+  RowPart<Acc> *const parts = reinterpret_cast<RowPart<Acc> *>(counters + teams);
   Exchange exchange(counters + team, parts + std::int64_t{2} * team * args.slabs, args.slabs,
                     args.row_blocks);
   SpreadRows<X, Y, kPacks, kStaged, Exchange> rows(

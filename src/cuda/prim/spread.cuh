@@ -11,6 +11,7 @@
 #pragma once
 
 #include "core/window.h"
+#include "cuda/prim/bulk.cuh"
 #include "cuda/prim/part_merge.cuh"
 #include "cuda/prim/warp_rows.cuh"
 
@@ -24,8 +25,9 @@ constexpr int kSpreadBlocksPerSm = sizeof(X) == 8 || sizeof(Y) > sizeof(X) || kP
 // What the threads of a block share.
 template <typename T>
 struct SpreadScratch {
-  MergePart<T> parts[kWarpThreads];
+  PartSlots<T, kWarpThreads> parts;
   RowFactors<T> factors;
+  T max;  // the row's, -inf where it has no element above it
 };
 
 #if SOFTMAX_BULK_COPY
@@ -64,7 +66,7 @@ class SpreadRows {
   __device__ __forceinline__ void run() {
     bool is_loaded = true;
     for (; row_ < args_.rows; row_ += row_step_) {
-      WarpTerms own;
+      RowPart<Acc> own = RowPart<Acc>::of(Acc(0));
       for (int slab = first_slab_; slab < end_slab_; ++slab) {
         if (!is_loaded) load(slab);
         is_loaded = false;
@@ -85,11 +87,6 @@ class SpreadRows {
   }
 
  private:
-  struct WarpTerms {
-    Acc max;
-    CompensatedSum<Acc> sum;
-  };
-
   __device__ __forceinline__ int warp() const { return threadIdx.x / kWarpThreads; }
 
   // The first column of this warp's run in a slab, from the row's first.
@@ -112,25 +109,28 @@ class SpreadRows {
     return warp_stage(warp(), run_.kStageBytes);
   }
 
-  __device__ __forceinline__ WarpTerms take_terms() {
-    WarpTerms own;
-    own.max = lanes_max<kWarpThreads>(run_.held[0].max());
-    const typename Held::Exp exp(finite_reference(own.max));
-    own.sum =
-        held_lanes_sum<Held>(run_.held[0].sum(exp, args_.is_log), kWarpThreads, args_.is_log);
-    return own;
+  __device__ __forceinline__ RowPart<Acc> take_terms() {
+    const Acc max = lanes_max_or_nan(run_.held[0].max());
+    return lanes_part(run_.held[0].sum(max, args_.is_log), args_.is_log);
   }
 
-  __device__ __forceinline__ void post(int slab, const WarpTerms &own) {
+  template <typename Read>
+  __device__ __forceinline__ RowPart<Acc> merge_over(int first, int stride, int count,
+                                                     Read read) const {
+    return merge_parts<Acc>(kWarpThreads, first, stride, count, Held::kNearLimit, args_.is_log,
+                            read);
+  }
+  __device__ __forceinline__ RowPart<Acc> merge_warps() const {
+    return merge_over(0, kWarpThreads, blockDim.x / kWarpThreads,
+                      [this](int i) { return scratch_.parts[i]; });
+  }
+
+  __device__ __forceinline__ void post(int slab, const RowPart<Acc> &own) {
     // Not over what the first warp still reads of the slab before.
     if (slab != first_slab_) __syncthreads();
-    if (run_.lane == 0) scratch_.parts[warp()] = {own.max, own.sum.hi, own.sum.lo};
+    if (run_.lane == 0) scratch_.parts[warp()] = own;
     __syncthreads();
-    if (warp() == 0) {
-      exchange_.post(slab, merge_parts<Acc>(0, kWarpThreads, blockDim.x / kWarpThreads, [this](int i) {
-                       return scratch_.parts[i];
-                     }));
-    }
+    if (warp() == 0) exchange_.post(slab, merge_warps());
   }
 
   // What the next row's loads will ask for comes to L2 while this row's sums meet.
@@ -154,28 +154,28 @@ class SpreadRows {
   __device__ __forceinline__ void merge() {
     const bool many = args_.slabs > 2 * kWarpThreads;
     if (warp() == 0) exchange_.wait();
-    MergePart<Acc> row;
+    RowPart<Acc> row = RowPart<Acc>::of(Acc(0));
     const auto part = [this](int i) { return exchange_.part(i); };
     if (many) {
       __syncthreads();
-      row = merge_parts<Acc>(warp() * kWarpThreads, static_cast<int>(blockDim.x), args_.slabs, part);
+      row = merge_over(warp() * kWarpThreads, static_cast<int>(blockDim.x), args_.slabs, part);
       if (run_.lane == 0) scratch_.parts[warp()] = row;
       __syncthreads();
     }
     if (warp() == 0) {
-      row = many ? merge_parts<Acc>(0, kWarpThreads, blockDim.x / kWarpThreads,
-                                    [this](int i) { return scratch_.parts[i]; })
-                 : merge_parts<Acc>(0, kWarpThreads, args_.slabs, part);
-      const RowFactors<Acc> factors =
-          finish_one(row.max, row.sum(), args_.empty_is_zero, args_.is_log);
-      if (run_.lane == 0) scratch_.factors = factors;
+      row = many ? merge_warps() : merge_over(0, kWarpThreads, args_.slabs, part);
+      const RowFactors<Acc> factors = finish(row, args_.empty_is_zero, args_.is_log);
+      if (run_.lane == 0) {
+        scratch_.factors = factors;
+        scratch_.max = row.max;
+      }
     }
     __syncthreads();
   }
 
-  __device__ __forceinline__ void store(int slab, const WarpTerms &own,
+  __device__ __forceinline__ void store(int slab, const RowPart<Acc> &own,
                                         const RowFactors<Acc> &factors) {
-    const Split<Acc> scale = exp_in_units(raw_difference(finite_reference(own.max), factors.max));
+    const Split<Acc> scale = part_scale(own.max, scratch_.max, Held::kNearLimit);
     run_.held[0].finish({factors, scale, unknown_zero(args_)}, args_.is_log);
     Y *const y = static_cast<Y *>(args_.y) + row_ * args_.cols + first_col(slab);
     if (kStaged) {

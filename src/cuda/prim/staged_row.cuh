@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "cuda/prim/reduce.cuh"
-#include "cuda/prim/row.cuh"
+#include "cuda/prim/held.cuh"
+#include "cuda/prim/part_merge.cuh"
 
 namespace softmax {
 
@@ -112,34 +112,38 @@ __device__ __forceinline__ void store_units(Y *row, const LaneUnits &units, bool
   }
 }
 
-__device__ __forceinline__ WideSum<float> shuffled(const WideSum<float> &sum, int step) {
-  return {__shfl_xor_sync(kFullWarp, sum.value, step)};
-}
-__device__ __forceinline__ WideSum<double> shuffled(const WideSum<double> &sum, int step) {
-  WideSum<double> other;
-  other.value.hi = __shfl_xor_sync(kFullWarp, sum.value.hi, step);
-  other.value.lo = __shfl_xor_sync(kFullWarp, sum.value.lo, step);
-  return other;
-}
-
-// The sums against one reference of `lanes` lanes.
-template <typename T>
-__device__ __forceinline__ RowPart<T> group_lanes_sum(RowPart<T> part, int lanes, bool is_log) {
+// Calls use(make), make(value) being what turns a group's values into their exact terms.
+template <typename X, typename Use>
+__device__ __forceinline__ void with_terms(AccOf<X> max, Use use) {
+  using Acc = AccOf<X>;
+  if constexpr (sizeof(Acc) == 4) {
+    if (is_near(max, kNearLimit)) {
+      const NearTerms terms(max);
+      use([&](auto &value) {
 #pragma unroll
-  for (int step = kWarpThreads / 2; step > 0; step /= 2) {
-    if (step < lanes) {
-      part.others.add(shuffled(part.others, step));
-      if (is_log) part.ones += __shfl_xor_sync(kFullWarp, part.ones, step);
+        for (auto &v : value) v = terms(v);
+      });
+      return;
     }
   }
-  return part;
+  const ShiftedExp<Acc> exp(finite_reference(max));
+  use([&](auto &value) {
+    if constexpr (sizeof(Acc) == 4) {
+#pragma unroll
+      for (auto &v : value) v = exp.far_times(v, sum_unit<Acc>());
+    } else {
+      exp.times(value, sum_unit<Acc>(), value);
+    }
+  });
 }
 
-// The maximum of the elements that are not NaN; -inf where there are none.
+// The largest or a NaN.
 template <typename X>
 __device__ __forceinline__ AccOf<X> staged_max(const X *row, const LaneUnits &units) {
   AccOf<X> max = -Limits<AccOf<X>>::infinity();
-  for_units(row, units, [&](int, bool, const auto &value) { max = fmax(max, group_max(value)); });
+  for_units(row, units, [&](int, bool, const auto &value) {
+    max = max_or_nan(max, tree_max<0, kGroupCols<X>>(value));
+  });
   return max;
 }
 
@@ -147,26 +151,28 @@ template <typename X, typename Y>
 __device__ __forceinline__ RowPart<AccOf<X>> staged_sum(X *row, const LaneUnits &units,
                                                         AccOf<X> max, bool is_log) {
   using Acc = AccOf<X>;
-  const Acc reference = finite_reference(max);
-  const ExpFor<X, Y> exp(reference);
-  RowPart<Acc> sum{max, Acc(0), {}};
-  for_units(row, units, [&](int col, bool whole, auto &value) {
-    Acc term[kGroupCols<X>];
-    exp.times(value, sum_unit<Acc>(), term);
-    if (is_log) {
-      // The reference's own terms apart: the unit each, or NaN where both are infinite.
-#pragma unroll
-      for (int i = 0; i < kGroupCols<X>; ++i) {
-        const bool is_one = value[i] == reference;
-        sum.ones += is_one ? term[i] : Acc(0);
-        term[i] = is_one ? Acc(0) : term[i];
+  RowPart<Acc> part = RowPart<Acc>::of(max);
+  const ExpFor<X, Y> exp(finite_reference(max));
+  if (is_log) {
+    for_units(row, units, [&](int, bool, const auto &value) { add_apart(value, exp, &part); });
+    return part;
+  }
+  const auto sum_up = [&](auto make) {
+    for_units(row, units, [&](int col, bool whole, auto &value) {
+      make(value);
+      if constexpr (kKeepsExp<X, Y>) {
+        store_units<X>(row, units, units.pairs, col, whole, value);
       }
-    } else if constexpr (kKeepsExp<X, Y>) {
-      store_units<X>(row, units, units.pairs, col, whole, term);
-    }
-    add_terms<ExpFor<X, Y>::kTermsTogether>(sum.others, term);
-  });
-  return sum;
+      add_terms<ExpFor<X, Y>::kTermsTogether>(part.others, value);
+    });
+  };
+  if constexpr (sizeof(Y) == 2) {
+    const CoarseTerms terms(max);
+    sum_up([&](auto &value) { terms.make(value, value); });
+  } else {
+    with_terms<X>(max, sum_up);
+  }
+  return part;
 }
 
 // Writes the outputs to `out`, which may be the row itself where X and Y are equally wide.
@@ -189,18 +195,23 @@ __device__ __forceinline__ void staged_output(const X *row, Y *out, const LaneUn
     });
   } else if constexpr (sizeof(Y) == 2) {
     const CoarseOutput output(factors.max, factors.inverse_sum);
-    write([&](auto &value) {
-#pragma unroll
-      for (auto &v : value) v = output(v);
-    });
+    write([&](auto &value) { output.make(value); });
   } else {
     const TermFactor<Acc> factor = term_factor(factors, {sum_unit<Acc>(), Acc(0)});
-    const ExpFor<X, Y> exp(finite_reference(max));
-    write([&](auto &value) {
-      if (!kKeepsExp<X, Y>) exp.times(value, sum_unit<Acc>(), value);
+    const auto scale = [&](auto &value) {
 #pragma unroll
       for (auto &v : value) v = factor.times(v * factor.before);
-    });
+    };
+    if constexpr (kKeepsExp<X, Y>) {
+      write(scale);
+    } else {
+      with_terms<X>(max, [&](auto make) {
+        write([&](auto &value) {
+          make(value);
+          scale(value);
+        });
+      });
+    }
   }
 }
 
