@@ -21,7 +21,7 @@ SOFTMAX_HD float max_or_nan(float a, float b) {
   asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
   return result;
 #else
-  return a < b ? b : a;  // b is never a NaN here; a NaN in a fails the comparison and stays
+  return a < b || b != b ? b : a;
 #endif
 }
 
@@ -199,22 +199,6 @@ class CoarseExp {
 
  private:
   float reference_;
-};
-
-// exp(x - max) / s for results of 16 bits, the division in the exponent: one operation less, and
-// any s.
-class CoarseOutput {
- public:
-  SOFTMAX_HD CoarseOutput(float max, float inverse_sum)
-      : max_(max), offset_(coarse_log2(inverse_sum) + kUp) {}
-  SOFTMAX_HD float operator()(float x) const {
-    return coarse_power_of_two(fmaf(x - max_, CoarseExp::kLog2E, offset_)) * 0x1p-32f;
-  }
-
- private:
-  static constexpr float kUp = 32.0f;  // so that the subnormal numbers of bfloat16 are reached
-  float max_;
-  float offset_;
 };
 
 }  // namespace softmax

@@ -7,10 +7,9 @@
 namespace softmax {
 
 struct Slabs {
-  std::int32_t count = 0;         // in a row
-  std::int32_t cols = 0;          // of a slab; the last one may have fewer
-  std::int32_t warps = 0;         // that share a slab, a segment each
-  std::int32_t segment_cols = 0;  // of a segment; the last one may have fewer
+  std::int32_t count = 0;  // in a row
+  std::int32_t cols = 0;   // of a slab; the last one may have fewer
+  std::int32_t warps = 0;  // that share a slab, a run of columns each
 };
 
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -18,23 +17,19 @@ constexpr std::int64_t round_up(std::int64_t a, std::int64_t multiple) {
   return ceil_div(a, multiple) * multiple;
 }
 
-constexpr std::int64_t kHeldBytes = 64;           // of a row, by a thread
-constexpr std::int64_t kSegmentBytes = 32 * kHeldBytes;  // by a warp
+// What a warp holds: `packs` words of 16 bytes a lane.
+constexpr std::int64_t run_bytes(int packs) { return std::int64_t{32} * 16 * packs; }
 
-// Slabs and segments as equal as can be, of at most `slab_bytes` and kSegmentBytes (and a little:
-// the rounding). Lanes take 4 bytes at a time, or one element of 8.
-constexpr Slabs cut_row(std::int64_t cols, int element_bytes, std::int64_t slab_bytes) {
-  const std::int64_t line_cols = 32 * (element_bytes < 4 ? 4 / element_bytes : 1);
+// Slabs as equal as whole runs allow, of at most `slab_bytes` (and a run: the rounding).
+constexpr Slabs cut_row(std::int64_t cols, int element_bytes, int packs, std::int64_t slab_bytes) {
+  const std::int64_t run_cols = run_bytes(packs) / element_bytes;
   const std::int64_t wanted = ceil_div(cols * element_bytes, slab_bytes);
-  const std::int64_t lines = ceil_div(ceil_div(cols, wanted), line_cols);
-  const std::int64_t warps = ceil_div(lines * line_cols * element_bytes, kSegmentBytes);
-  const std::int64_t segment = ceil_div(lines, warps) * line_cols;
-  const std::int64_t slab = warps * segment;
+  const std::int64_t warps = ceil_div(ceil_div(cols, run_cols), wanted);
+  const std::int64_t slab = warps * run_cols;
   Slabs result;
   result.count = static_cast<std::int32_t>(ceil_div(cols, slab));
   result.cols = static_cast<std::int32_t>(slab);
   result.warps = static_cast<std::int32_t>(warps);
-  result.segment_cols = static_cast<std::int32_t>(segment);
   return result;
 }
 
@@ -43,13 +38,11 @@ constexpr std::int64_t slot_bytes(std::int64_t range_bytes) {
   return round_up(range_bytes + 16, 128);
 }
 
-// max, ones, and the sum in two parts: RowPart of the accumulator type.
+// A maximum and a sum in two parts, as they travel: MergePart of the accumulator type.
 constexpr std::int64_t part_bytes(int accumulator_bytes) { return 4 * accumulator_bytes; }
 
-// Slots, their barriers, two barriers for the exchange, and two rows' parts (CLUSTER).
-constexpr std::int64_t slab_smem_bytes(std::int64_t slot, int slots, std::int64_t parts_bytes) {
-  return slot * slots + round_up(8 * (slots + 2), 32) + parts_bytes;
-}
+// TILE: slots and their barriers.
+constexpr std::int64_t ring_bytes(std::int64_t slot, int slots) { return (slot + 8) * slots; }
 
 // TILE: whole rows that fill about `tile_bytes`, a multiple of what the block takes at once where
 // that is not too many.

@@ -5,57 +5,10 @@
 // in shared memory, and every warp merges all of them for itself.
 #pragma once
 
-#include "cuda/prim/reduce.cuh"
+#include "cuda/prim/part_merge.cuh"
 #include "cuda/prim/warp_rows.cuh"
 
 namespace softmax {
-
-// A warp's part as the others see it: its maximum, and its sum against that.
-template <typename T>
-struct WarpPart {
-  T max;
-  Split<T> sum;
-};
-
-// The row's state, the same in every thread, and what this warp's terms are to it.
-template <typename T>
-struct Merged {
-  T max;
-  CompensatedSum<T> sum;
-  Split<T> scale;
-};
-
-template <typename Held, typename T>
-__device__ __forceinline__ Merged<T> merge_warps(WarpPart<T> *parts, const WarpPart<T> &own,
-                                                 bool is_log) {
-  const int warps = blockDim.x / kWarpThreads;
-  const int warp = threadIdx.x / kWarpThreads;
-  const int lane = threadIdx.x % kWarpThreads;
-  if (warps == 1) return {own.max, CompensatedSum<T>::of(own.sum), {sum_unit<T>(), T(0)}};
-  if (lane == 0) parts[warp] = own;
-  __syncthreads();
-
-  // Lane i has warp i's; a lane without a warp an empty one.
-  WarpPart<T> part = {-Limits<T>::infinity(), {T(0), T(0)}};
-  if (lane < warps) part = parts[lane];
-  // What covers `warps` lanes: the same additions for a given N.
-  const int lanes = 2 << (31 - __clz(warps - 1));
-  Merged<T> row;
-  // Lanes past those have met empty parts alone.
-  row.max = __shfl_sync(kFullWarp, lanes_max(part.max, lanes), 0);
-  // A part that is all -inf: its reference is the lowest finite number, and its scale 0, or 1 where
-  // the whole row is so.
-  const Split<T> scale =
-      exp_in_units(raw_difference(finite_reference(part.max), finite_reference(row.max)));
-  row.sum = CompensatedSum<T>::of(part.sum);
-  row.sum.times(scale);
-  row.sum = held_lanes_sum<Held>(row.sum, lanes, is_log);
-  row.sum.hi = __shfl_sync(kFullWarp, row.sum.hi, 0);
-  row.sum.lo = __shfl_sync(kFullWarp, row.sum.lo, 0);
-  row.scale.hi = __shfl_sync(kFullWarp, scale.hi, warp);
-  row.scale.lo = __shfl_sync(kFullWarp, scale.lo, warp);
-  return row;
-}
 
 template <typename X, typename Y, int kPacks>
 constexpr int kBlockMaxThreads = block_most_threads(kPacks, sizeof(X) < sizeof(Y));
@@ -72,7 +25,7 @@ __global__ void __launch_bounds__(
   using Acc = AccOf<X>;
   using Held = HeldPacks<X, Y, kPacks>;
   constexpr int kRunCols = kWarpThreads * kPacks * kPackCols<X>;
-  __shared__ WarpPart<Acc> parts[kWarpThreads];
+  __shared__ PartSlots<Acc, kWarpThreads> parts;
   WarpRows<X, Y, kPacks, 1> run;
 
   const int warp = threadIdx.x / kWarpThreads;
@@ -86,8 +39,8 @@ __global__ void __launch_bounds__(
   const int left = static_cast<int>(args.cols) - first_col;
   run.cols = left < kRunCols ? left : kRunCols;
 
-  for (std::int64_t row = blockIdx.x;;) {
-    const std::int64_t first = row * args.cols + first_col;
+  for (std::int64_t index = blockIdx.x;;) {
+    const std::int64_t first = index * args.cols + first_col;
     const X *x = static_cast<const X *>(args.x) + first;
     Y *y = static_cast<Y *>(args.y) + first;
     unsigned char *stage = warp_stage(warp, run.kStageBytes);
@@ -97,23 +50,26 @@ __global__ void __launch_bounds__(
       run.load(x);
     }
 
-    WarpPart<Acc> own;
-    own.max = lanes_max<kWarpThreads>(run.held[0].max());
-    const typename Held::Exp exp(finite_reference(own.max));
-    own.sum =
-        held_lanes_sum<Held>(run.held[0].sum(exp, args.is_log), kWarpThreads, args.is_log).parts();
-    const Merged<Acc> merged = merge_warps<Held>(parts, own, args.is_log);
-    const RowFactors<Acc> factors =
-        finish_one(merged.max, merged.sum, args.empty_is_zero, args.is_log);
-    run.held[0].finish({factors, merged.scale, unknown_zero(args)}, args.is_log);
+    const Acc max = lanes_max_or_nan(run.held[0].max());
+    RowPart<Acc> part = lanes_part(run.held[0].sum(max, args.is_log), args.is_log);
+    const int warps = blockDim.x / kWarpThreads;
+    if (warps > 1) {
+      if (run.lane == 0) parts[warp] = part;
+      __syncthreads();
+      part = merge_parts<Acc>(lanes_for(warps), 0, kWarpThreads, warps, Held::kNearLimit,
+                              args.is_log, [&](int i) { return parts[i]; });
+    }
+    const RowFactors<Acc> row = finish(part, args.empty_is_zero, args.is_log);
+    run.held[0].finish({row, part_scale(max, part.max, Held::kNearLimit), unknown_zero(args)},
+                       args.is_log);
 
     if (kStaged) {
       run.template store_staged<kHeldStoreHint>(stage, y, args.is_log);
     } else {
       run.template store<kHeldStoreHint>(y, args.is_log);
     }
-    row += gridDim.x;
-    if (row >= args.rows) break;
+    index += gridDim.x;
+    if (index >= args.rows) break;
     __syncthreads();  // a warp that is ahead must not write over a part that is still read
   }
 }

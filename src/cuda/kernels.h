@@ -13,8 +13,10 @@ const void *vector_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype);
 const void *online_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype);
 const void *warp_online_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype);
 const void *tile_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype);
-const void *cluster_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype);
-const void *grid_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype);
+const void *cluster_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype, std::int32_t packs,
+                               bool staged);
+const void *grid_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype, std::int32_t packs,
+                               bool staged);
 const void *reference_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype);
 
 // Of a row in registers: `packs` 16-byte words a thread; `staged` for rows at any address.

@@ -22,7 +22,6 @@ struct RowArgs {
   std::int32_t row_spread;  // TILE: from one row of a warp to its next
   std::int32_t slab_cols;   // CLUSTER, GRID: a part of one row
   std::int32_t slabs;       // in a row
-  std::int32_t segment_cols;  // a warp's part of a slab
   std::int32_t row_blocks;  // that share a row
   void *workspace;          // GRID: see grid.cuh
 };

@@ -22,8 +22,6 @@ const void *kernel_for(const Policy &policy, std::int32_t x_dtype, std::int32_t 
     case SOFTMAX_ALGO_ONLINE: return online_kernel_for(x_dtype, y_dtype);
     case SOFTMAX_ALGO_WARP_ONLINE: return warp_online_kernel_for(x_dtype, y_dtype);
     case SOFTMAX_ALGO_TILE: return tile_kernel_for(x_dtype, y_dtype);
-    case SOFTMAX_ALGO_CLUSTER: return cluster_kernel_for(x_dtype, y_dtype);
-    case SOFTMAX_ALGO_GRID: return grid_kernel_for(x_dtype, y_dtype);
     case SOFTMAX_ALGO_REFERENCE: return reference_kernel_for(x_dtype, y_dtype);
     default: return nullptr;
   }
@@ -55,6 +53,15 @@ void plan_held(const Policy &policy, const Problem &problem, const Buffers &buff
       stage_bytes(packs_a_lane, dtype_size(problem.x_dtype), dtype_size(problem.y_dtype));
 }
 
+void plan_spread(const DeviceCaps &caps, const Policy &policy, const Problem &problem,
+                 const Buffers &buffers, Launch *launch) {
+  const bool staged = !is_word_aligned(problem, buffers);
+  const bool is_grid = policy.algo == SOFTMAX_ALGO_GRID;
+  launch->kernel = (is_grid ? grid_kernel_for : cluster_kernel_for)(
+      problem.x_dtype, problem.y_dtype, policy.packs, staged);
+  (is_grid ? plan_grid : plan_cluster)(caps, policy, problem, staged, launch);
+}
+
 Launch plan(const DeviceCaps &caps, const Policy &policy, const Problem &problem,
             const Buffers &buffers) {
   Launch launch;
@@ -67,8 +74,8 @@ Launch plan(const DeviceCaps &caps, const Policy &policy, const Problem &problem
   launch.kernel = kernel_for(policy, problem.x_dtype, problem.y_dtype);
   switch (policy.algo) {
     case SOFTMAX_ALGO_TILE: plan_tile(caps, policy, problem, &launch); return launch;
-    case SOFTMAX_ALGO_CLUSTER: plan_cluster(caps, policy, problem, &launch); return launch;
-    case SOFTMAX_ALGO_GRID: plan_grid(caps, policy, problem, &launch); return launch;
+    case SOFTMAX_ALGO_CLUSTER:
+    case SOFTMAX_ALGO_GRID: plan_spread(caps, policy, problem, buffers, &launch); return launch;
     default: break;
   }
   // Rows go on grid.x, whose limit is 2^31 - 1 blocks; the kernels loop over what is left.

@@ -1,9 +1,11 @@
-// Planning launches of the kernels that stage rows in shared memory. See slab_plan.h.
+// Planning launches of TILE, CLUSTER and GRID. See slab_plan.h.
 #include "cuda/slab_plan.h"
 
 #include <algorithm>
+#include <climits>
 
 #include "core/dtype.h"
+#include "core/held_rows.h"
 #include "core/slabs.h"
 
 namespace softmax {
@@ -19,17 +21,26 @@ std::int64_t resident_blocks(const DeviceCaps &caps, const Policy &policy) {
   return std::int64_t{caps.sm_count} * policy.blocks_per_sm;
 }
 
-void cut(const Policy &policy, const Problem &problem, Launch *launch) {
+// Everything but the grid.
+void spread(const Policy &policy, const Problem &problem, bool staged, Launch *launch) {
   const int size = dtype_size(problem.x_dtype);
-  const Slabs slabs = cut_row(problem.cols, size, policy.slab_bytes);
+  const Slabs slabs = cut_row(problem.cols, size, policy.packs, policy.slab_bytes);
   RowArgs &args = launch->args;
   args.slabs = slabs.count;
   args.slab_cols = slabs.cols;
-  args.segment_cols = slabs.segment_cols;
-  args.slots = policy.stages;
-  args.slot_bytes = static_cast<std::int32_t>(slot_bytes(std::int64_t{slabs.cols} * size));
   args.row_blocks = std::min(policy.row_blocks, slabs.count);
   launch->block = dim3(static_cast<unsigned>(32 * slabs.warps));
+  if (staged) {
+    launch->smem_bytes = static_cast<std::size_t>(
+        slabs.warps * stage_bytes(policy.packs, size, dtype_size(problem.y_dtype)));
+  }
+}
+
+void set_teams(std::int64_t teams, Launch *launch) {
+  const std::int64_t most = INT_MAX / launch->args.row_blocks;
+  const std::int64_t least = 1;
+  launch->grid = dim3(static_cast<unsigned>(std::max(least, std::min(teams, most)) *
+                                            launch->args.row_blocks));
 }
 
 }  // namespace
@@ -48,33 +59,24 @@ void plan_tile(const DeviceCaps &caps, const Policy &policy, const Problem &prob
       std::min(ceil_div(problem.rows, rows), resident_blocks(caps, policy));
   launch->grid = dim3(static_cast<unsigned>(blocks));
   launch->block = dim3(static_cast<unsigned>(policy.threads_per_row * policy.rows_per_block));
-  launch->smem_bytes =
-      static_cast<std::size_t>(slab_smem_bytes(args.slot_bytes, args.slots, 0));
+  launch->smem_bytes = static_cast<std::size_t>(ring_bytes(args.slot_bytes, args.slots));
 }
 
-void plan_cluster(const DeviceCaps &caps, const Policy &policy, const Problem &problem,
+// A team for every row, or as many as are resident, where the policy says how many that is.
+void plan_cluster(const DeviceCaps &caps, const Policy &policy, const Problem &problem, bool staged,
                   Launch *launch) {
-  cut(policy, problem, launch);
-  RowArgs &args = launch->args;
-  // A cluster is a power of two of blocks, all of which must find room in one part of the card.
-  launch->cluster = static_cast<unsigned>(args.row_blocks);
-  const std::int64_t teams = std::max<std::int64_t>(
-      1, std::min(problem.rows, resident_blocks(caps, policy) / args.row_blocks));
-  launch->grid = dim3(static_cast<unsigned>(teams * args.row_blocks));
-  launch->smem_bytes = static_cast<std::size_t>(
-      slab_smem_bytes(args.slot_bytes, args.slots,
-                      2 * args.slabs * part_bytes(accumulator_bytes(problem))));
+  spread(policy, problem, staged, launch);
+  launch->cluster = static_cast<unsigned>(launch->args.row_blocks);
+  const std::int64_t resident = resident_blocks(caps, policy) / launch->args.row_blocks;
+  set_teams(resident > 0 ? std::min(problem.rows, resident) : problem.rows, launch);
 }
 
-void plan_grid(const DeviceCaps &caps, const Policy &policy, const Problem &problem,
+void plan_grid(const DeviceCaps &caps, const Policy &policy, const Problem &problem, bool staged,
                Launch *launch) {
-  cut(policy, problem, launch);
-  RowArgs &args = launch->args;
+  spread(policy, problem, staged, launch);
   launch->cooperative = true;
-  const std::int64_t teams = std::max<std::int64_t>(
-      1, std::min(problem.rows, resident_blocks(caps, policy) / args.row_blocks));
-  launch->grid = dim3(static_cast<unsigned>(teams * args.row_blocks));
-  launch->smem_bytes = static_cast<std::size_t>(slab_smem_bytes(args.slot_bytes, args.slots, 0));
+  set_teams(std::min(problem.rows, resident_blocks(caps, policy) / launch->args.row_blocks),
+            launch);
 }
 
 std::size_t grid_counter_bytes(const Launch &launch) {

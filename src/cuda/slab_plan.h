@@ -1,4 +1,4 @@
-// From a policy to the launch of a kernel that stages rows in shared memory: TILE, CLUSTER, GRID.
+// From a policy to the launch of TILE, CLUSTER and GRID.
 #pragma once
 
 #include "core/problem.h"
@@ -6,12 +6,13 @@
 
 namespace softmax {
 
-// Fills in grid, block, shared memory and the arguments that the kernel's own header explains.
+// Fill in grid, block, shared memory and the arguments that the kernel's own header explains.
+// `staged`: rows go by way of shared memory.
 void plan_tile(const DeviceCaps &caps, const Policy &policy, const Problem &problem,
                Launch *launch);
-void plan_cluster(const DeviceCaps &caps, const Policy &policy, const Problem &problem,
+void plan_cluster(const DeviceCaps &caps, const Policy &policy, const Problem &problem, bool staged,
                   Launch *launch);
-void plan_grid(const DeviceCaps &caps, const Policy &policy, const Problem &problem,
+void plan_grid(const DeviceCaps &caps, const Policy &policy, const Problem &problem, bool staged,
                Launch *launch);
 
 // What GRID needs of global memory for this launch: counters, which must be 0, and sums.

@@ -98,9 +98,9 @@ class Tiles {
       const bool present = row < count;
       const int offset = present ? row * cols : 0;
       const LaneUnits units{present ? cols : 0, thread % lanes, lanes, x_pairs_};
-      const Acc max = group_lanes_max(staged_max(x + offset, units), lanes);
-      const RowPart<Acc> sum = group_lanes_sum(
-          staged_sum<X, Y>(x + offset, units, max, args_.is_log), lanes, args_.is_log);
+      const Acc max = lanes_max_or_nan(staged_max(x + offset, units), lanes);
+      const RowPart<Acc> sum = lanes_part(
+          staged_sum<X, Y>(x + offset, units, max, args_.is_log), args_.is_log, lanes);
       const RowFactors<Acc> factors = finish(sum, args_.empty_is_zero, args_.is_log);
       staged_output<X, Y>(x + offset, y + offset, units, out_pairs, max, factors, args_.is_log);
     }

@@ -5,7 +5,7 @@
 // short, few lanes share it and the warp takes several rows at once.
 #pragma once
 
-#include "cuda/prim/reduce.cuh"
+#include "cuda/prim/part_merge.cuh"
 #include "cuda/prim/warp_rows.cuh"
 
 namespace softmax {
@@ -26,7 +26,6 @@ __global__ void __launch_bounds__(
     kWarpBlockThreads, kResident<kWarpBlocksPerSm<X, Y, kPacks, kStaged>, kWarpBlockThreads>)
     warp_kernel(RowArgs args) {
   using Acc = AccOf<X>;
-  using Held = HeldPacks<X, Y, kPacks>;
   constexpr int kRows = kWarpRowsALane<kPacks>;
   WarpRows<X, Y, kPacks, kRows> rows;
 
@@ -55,21 +54,18 @@ __global__ void __launch_bounds__(
     }
 
     Acc max[kRows];
-    CompensatedSum<Acc> sum[kRows];
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) max[r] = lanes_max(rows.held[r].max(), rows.lanes);
+    RowPart<Acc> part[kRows];
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
-      const typename Held::Exp exp(finite_reference(max[r]));
-      sum[r] = rows.held[r].sum(exp, args.is_log);
+      max[r] = lanes_max_or_nan(rows.held[r].max(), rows.lanes);
     }
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      sum[r] = held_lanes_sum<Held>(sum[r], rows.lanes, args.is_log);
-    }
+    for (int r = 0; r < kRows; ++r) part[r] = rows.held[r].sum(max[r], args.is_log);
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) part[r] = lanes_part(part[r], args.is_log, rows.lanes);
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
-      const RowFactors<Acc> row = finish_one(max[r], sum[r], args.empty_is_zero, args.is_log);
+      const RowFactors<Acc> row = finish(part[r], args.empty_is_zero, args.is_log);
       rows.held[r].finish({row, {sum_unit<Acc>(), Acc(0)}, unknown_zero(args)}, args.is_log);
     }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/dtype.h"
+#include "core/held_rows.h"
 #include "core/slabs.h"
 #include "select/policy.h"
 
@@ -13,6 +14,10 @@ namespace {
 
 constexpr int kWarp = 32;
 constexpr int kTileThreads = 256;
+constexpr std::int64_t kMostTileRowBytes = 2048;
+constexpr int kMostSpreadThreads = 512;
+constexpr int kMostClusterSlabs = 64;
+constexpr std::int64_t kLeastSlabBytes = 16384;
 constexpr std::int64_t kReservedBytes = 1024;  // of shared memory, by the system, a block
 constexpr std::int64_t kStaticBytes = 1024;    // at most, of the kernels' own
 constexpr int kRegisters = 65536;              // a multiprocessor's
@@ -52,67 +57,62 @@ bool tile_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char 
                  std::size_t cap) {
   if (!has_bulk_copies(caps, why, cap)) return false;
   const std::int64_t row_bytes = p.cols * dtype_size(p.x_dtype);
-  constexpr std::int64_t kMostRowBytes = kSegmentBytes;
-  if (row_bytes > kMostRowBytes) {
-    return decline(why, cap, "a row of more than %d bytes is for cluster",
-                   static_cast<int>(kMostRowBytes));
+  if (row_bytes > kMostTileRowBytes) {
+    return decline(why, cap, "a tile's rows have at most %d bytes",
+                   static_cast<int>(kMostTileRowBytes));
   }
-  policy->threads_per_row = power_of_two_at_least(ceil_div(row_bytes, kHeldBytes), 1, kWarp);
+  // About 32 units of 4 bytes a lane: fewer lanes reduce less, more of them wait less.
+  policy->threads_per_row = power_of_two_at_least(ceil_div(row_bytes, 136), 1, kWarp);
   policy->rows_per_block = kTileThreads / policy->threads_per_row;
   policy->stages = 3;
-  policy->slab_bytes = row_bytes * 8 > 16384 ? row_bytes * 8 : 16384;
+  policy->slab_bytes = 24576;
   const std::int64_t rows = tile_rows(row_bytes, policy->slab_bytes, policy->rows_per_block);
-  policy->smem_bytes = slab_smem_bytes(slot_bytes(rows * row_bytes), policy->stages, 0);
-  while (policy->stages > 1 && policy->smem_bytes > smem_share(caps, 1)) {
-    --policy->stages;
-    policy->smem_bytes = slab_smem_bytes(slot_bytes(rows * row_bytes), policy->stages, 0);
-  }
+  policy->smem_bytes = ring_bytes(slot_bytes(rows * row_bytes), policy->stages);
   policy->blocks_per_sm = blocks_with(caps, p, kTileThreads, policy->smem_bytes);
   return true;
 }
 
+namespace {
+
+// What both need, and the slabs that come of it.
+Slabs spread_policy(const Problem &p, std::int64_t most_blocks, Policy *policy) {
+  const int size = dtype_size(p.x_dtype);
+  const bool widened = dtype_size(p.y_dtype) > size;
+  const std::int64_t row_bytes = p.cols * size;
+  policy->rows_per_block = 1;
+  policy->vec_bytes = 16;
+  policy->packs = size == 2 && !widened ? 8 : 4;
+  // The fewest bytes a block that let `most_blocks` hold the row, from 16 KB on.
+  policy->slab_bytes = kLeastSlabBytes;
+  while (policy->slab_bytes < kMostSpreadThreads * 16 * policy->packs &&
+         ceil_div(row_bytes, policy->slab_bytes) > most_blocks) {
+    policy->slab_bytes *= 2;
+  }
+  const Slabs slabs = cut_row(p.cols, size, policy->packs, policy->slab_bytes);
+  policy->threads_per_row = kWarp * slabs.warps;
+  policy->smem_bytes = slabs.warps * stage_bytes(policy->packs, size, dtype_size(p.y_dtype));
+  return slabs;
+}
+
+}  // namespace
+
 bool cluster_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char *why,
                     std::size_t cap) {
   if (!has_bulk_copies(caps, why, cap)) return false;
-  const int size = dtype_size(p.x_dtype);
-  const std::int64_t row_bytes = p.cols * size;
-  policy->rows_per_block = 1;
-  if (row_bytes <= 32768) {
-    policy->threads_per_row = power_of_two_at_least(row_bytes / 64, 64, 512);
-    policy->slab_bytes = 32768;
-  } else {
-    policy->threads_per_row = 256;
-    policy->slab_bytes = 16384;
+  const int most_blocks = caps.compute_capability < 120 ? 16 : 8;
+  const Slabs slabs = spread_policy(p, most_blocks, policy);
+  if (slabs.count > kMostClusterSlabs) {
+    return decline(why, cap, "a row of more than %d slabs is for grid", kMostClusterSlabs);
   }
-  const Slabs slabs = cut_row(p.cols, size, policy->slab_bytes);
-  const std::int64_t slot = slot_bytes(std::int64_t{slabs.cols} * size);
-  const std::int64_t parts =
-      2 * slabs.count * part_bytes(p.x_dtype == SOFTMAX_DTYPE_F64 ? 8 : 4);
-  policy->cluster = power_of_two_at_least(slabs.count / 4, 1, 16);
+  policy->cluster = static_cast<int>(std::min<std::int64_t>(slabs.count, most_blocks));
   policy->row_blocks = policy->cluster;
-  const std::int64_t mine = ceil_div(slabs.count, policy->row_blocks);
-  const int wanted = static_cast<int>(mine + std::max<std::int64_t>(2, mine / 2));
-  const std::int64_t most = (smem_share(caps, 1) - slab_smem_bytes(slot, 0, parts) - 64) / slot;
-  if (mine > most) {
-    return decline(why, cap, "a cluster's shared memory is too small for the row");
-  }
-  policy->stages = static_cast<int>(std::min<std::int64_t>(wanted, most));
-  policy->smem_bytes = slab_smem_bytes(slot, policy->stages, parts);
-  policy->blocks_per_sm = blocks_with(caps, p, policy->threads_per_row, policy->smem_bytes);
   return true;
 }
 
 bool grid_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char *why,
                  std::size_t cap) {
   if (!has_bulk_copies(caps, why, cap)) return false;
-  const int size = dtype_size(p.x_dtype);
-  policy->rows_per_block = 1;
-  policy->threads_per_row = 256;
-  policy->slab_bytes = 16384;
-  const Slabs slabs = cut_row(p.cols, size, policy->slab_bytes);
-  const std::int64_t slot = slot_bytes(std::int64_t{slabs.cols} * size);
-  policy->stages = 4;
-  policy->smem_bytes = slab_smem_bytes(slot, policy->stages, 0);
+  const Slabs slabs = spread_policy(p, 2 * caps.sm_count, policy);
   policy->blocks_per_sm = blocks_with(caps, p, policy->threads_per_row, policy->smem_bytes);
   policy->row_blocks = static_cast<int>(std::min<std::int64_t>(
       slabs.count, std::int64_t{caps.sm_count} * policy->blocks_per_sm));

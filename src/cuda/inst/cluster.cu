@@ -1,5 +1,23 @@
-// The cluster kernels, for every pair of types.
-#include "cuda/inst/instantiate.cuh"
+// The cluster kernels, for every pair of types, number of packs and way to memory.
 #include "cuda/cluster.cuh"
+#include "cuda/inst/instantiate.cuh"
 
-SOFTMAX_INSTANTIATE(cluster)
+namespace softmax {
+
+const void *cluster_kernel_for(std::int32_t x, std::int32_t y, std::int32_t packs, bool staged) {
+  return for_types(x, y, [=](auto types) -> const void * {
+    using X = typename decltype(types)::X;
+    using Y = typename decltype(types)::Y;
+    if (packs == 4) {
+      return address(staged ? cluster_kernel<X, Y, 4, true> : cluster_kernel<X, Y, 4, false>);
+    }
+    if constexpr (sizeof(X) == sizeof(Y)) {
+      if (packs == 8) {
+        return address(staged ? cluster_kernel<X, Y, 8, true> : cluster_kernel<X, Y, 8, false>);
+      }
+    }
+    return nullptr;
+  });
+}
+
+}  // namespace softmax

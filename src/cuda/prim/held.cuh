@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "core/row_part.h"
 #include "cuda/prim/raw_pack.cuh"
 #include "cuda/prim/reduce.cuh"
 #include "cuda/prim/row.cuh"
@@ -18,12 +19,28 @@ namespace softmax {
 template <typename T>
 struct HeldFactors {
   RowFactors<T> row;
-  Split<T> scale;      // exp(the reference of this part's terms - max) in units
+  Split<T> scale;      // what this part's terms are multiplied by to be the row's, in units
   std::uint32_t zero;  // 0, of which the compiler knows nothing
 };
 
 __device__ __forceinline__ std::uint32_t unknown_zero(const RowArgs &args) {
   return static_cast<std::uint32_t>(args.cols >> 32);  // such rows do not come here
+}
+
+// Log-softmax: the terms of a few values, those of the maximum itself apart: the unit each, or NaN
+// where both are infinite.
+template <typename T, int kCount, typename Exp>
+__device__ __forceinline__ void add_apart(const T (&value)[kCount], const Exp &exp,
+                                          RowPart<T> *part) {
+  T term[kCount];
+  exp.times(value, sum_unit<T>(), term);
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    const bool is_one = value[i] == exp.reference();
+    part->ones += is_one ? term[i] : T(0);
+    term[i] = is_one ? T(0) : term[i];
+  }
+  add_terms<Exp::kTermsTogether>(part->others, term);
 }
 
 // ---- raw words ----
@@ -33,8 +50,8 @@ class RawPacks {
  public:
   static_assert(sizeof(X) == 2, "16-bit types alone are held as they are");
   static constexpr int kCols = kPackCols<X>;
-  using Exp = CoarseExp;
-  static constexpr bool kPlainSums = true;  // of softmax; log-softmax needs what is beside a 1
+  using Acc = float;
+  static constexpr float kNearLimit = kCoarseNearLimit;
 
   __device__ __forceinline__ void set(int pack, const RawPack &raw) { raw_[pack] = raw; }
 
@@ -52,19 +69,38 @@ class RawPacks {
       largest[0] = pair_max<Pair>(largest[0], largest[pack]);
     }
     const float2 ends = RawElements<X>::unpack(largest[0]);
-    return fmax(ends.x, ends.y);
+    return max_or_nan(ends.x, ends.y);
   }
 
-  __device__ __forceinline__ CompensatedSum<float> sum(const Exp &exp, bool is_log) const {
-    if (!is_log) return plain_sum(exp);
-    TermSum<float> terms;
+  __device__ __forceinline__ RowPart<float> sum(float max, bool is_log) const {
+    RowPart<float> part = RowPart<float>::of(max);
+    if (is_log) {
+      const CoarseExp exp(finite_reference(max));
+#pragma unroll
+      for (int pack = 0; pack < kPacks; ++pack) {
+        float value[kCols];
+        unpack<X>(raw_[pack], value);
+        add_apart(value, exp, &part);
+      }
+      return part;
+    }
+    const CoarseTerms terms(max);
+    // Rounding in a sum of so few terms is less than their own errors.
+    float sum = 0.0f;
 #pragma unroll
     for (int pack = 0; pack < kPacks; ++pack) {
-      float value[kCols];
-      unpack<X>(raw_[pack], value);
-      terms.add(value, exp, true);
+      float term[kCols];
+      unpack<X>(raw_[pack], term);
+      terms.make(term, term);
+#pragma unroll
+      for (int width = kCols / 2; width > 0; width /= 2) {
+#pragma unroll
+        for (int i = 0; i < width; ++i) term[i] += term[i + width];
+      }
+      sum += term[0];
     }
-    return terms.combined();
+    part.others.add(sum);
+    return part;
   }
 
   // Before the first output.
@@ -76,41 +112,23 @@ class RawPacks {
 #pragma unroll
       for (std::uint32_t &part : raw.part) part ^= factors.zero;
     }
-    exp_ = Exp(factors.row.max);
-    factors_ = factors.row;
+    row_ = factors.row;
+    output_ = CoarseOutput(row_.max, row_.inverse_sum);
   }
   __device__ __forceinline__ void output(int pack, bool is_log, float (&y)[kCols]) const {
     unpack<X>(raw_[pack], y);
     if (is_log) {
 #pragma unroll
-      for (float &v : y) v = exp_.log_value(v, factors_.log_sum);
+      for (float &v : y) v = (v - row_.max) - row_.log_sum;
     } else {
-      exp_.times(y, factors_.inverse_sum, y);
+      output_.make(y);
     }
   }
 
  private:
-  // Rounding in a sum of so few terms is less than CoarseExp's own error.
-  __device__ __forceinline__ CompensatedSum<float> plain_sum(const Exp &exp) const {
-    CompensatedSum<float> sum;
-#pragma unroll
-    for (int pack = 0; pack < kPacks; ++pack) {
-      float term[kCols];
-      unpack<X>(raw_[pack], term);
-      exp.times(term, sum_unit<float>(), term);
-#pragma unroll
-      for (int width = kCols / 2; width > 0; width /= 2) {
-#pragma unroll
-        for (int i = 0; i < width; ++i) term[i] += term[i + width];
-      }
-      sum.hi += term[0];
-    }
-    return sum;
-  }
-
   RawPack raw_[kPacks];
-  Exp exp_;
-  RowFactors<float> factors_;
+  RowFactors<float> row_;
+  CoarseOutput output_;
 };
 
 // ---- values, and terms in their place ----
@@ -141,14 +159,16 @@ struct FarExp {
   }
 };
 
-// The largest, over a tree: with a row in registers a chain of all of them would be waited for.
+// The largest or a NaN, over a tree: with a row in registers a chain of all of them would be waited
+// for.
 template <int kFirst, int kCount, typename T, int kAll>
 __device__ __forceinline__ T tree_max(const T (&value)[kAll]) {
   if constexpr (kCount == 1) {
     return value[kFirst];
   } else {
     constexpr int kHalf = kCount / 2;
-    return fmax(tree_max<kFirst, kHalf>(value), tree_max<kFirst + kHalf, kCount - kHalf>(value));
+    return max_or_nan(tree_max<kFirst, kHalf>(value),
+                      tree_max<kFirst + kHalf, kCount - kHalf>(value));
   }
 }
 
@@ -158,7 +178,7 @@ class TermPacks {
   static constexpr int kCols = kPackCols<X>;
   using Acc = AccOf<X>;
   using Exp = ShiftedExp<Acc>;
-  static constexpr bool kPlainSums = false;
+  static constexpr float kNearLimit = softmax::kNearLimit;
 
   __device__ __forceinline__ void set(int pack, const RawPack &raw) {
     Acc value[kCols];
@@ -170,18 +190,40 @@ class TermPacks {
   __device__ __forceinline__ Acc max() const { return tree_max<0, kPacks * kCols>(value_); }
 
   // Softmax needs the values no more; log-softmax does.
-  __device__ __forceinline__ CompensatedSum<Acc> sum(const Exp &exp, bool is_log) {
-    TermSum<Acc> terms;
+  __device__ __forceinline__ RowPart<Acc> sum(Acc max, bool is_log) {
+    RowPart<Acc> part = RowPart<Acc>::of(max);
     if constexpr (sizeof(Acc) == 4) {
-      if (!exp.is_near()) {
-        sum_far(exp, is_log, &terms);
-        return terms.combined();
+      if (!is_near(max, kNearLimit)) {
+        sum_far(Exp(finite_reference(max)), is_log, &part);
+      } else if (is_log) {
+        const Exp exp(max);
+#pragma unroll
+        for (int pack = 0; pack < kPacks; ++pack) add_values(NearExp{exp}, pack, &part);
+      } else {
+        const NearTerms terms(max);
+#pragma unroll
+        for (int pack = 0; pack < kPacks; ++pack) {
+          Acc term[kCols];
+#pragma unroll
+          for (int i = 0; i < kCols; ++i) {
+            term[i] = terms(value_[pack * kCols + i]);
+            value_[pack * kCols + i] = term[i];
+          }
+          add_terms<NearTerms::kTermsTogether>(part.others, term);
+        }
       }
-      add_all(NearExp{exp}, is_log, &terms);
     } else {
-      add_all(exp, is_log, &terms);
+      const Exp exp(finite_reference(max));
+#pragma unroll
+      for (int pack = 0; pack < kPacks; ++pack) {
+        if (is_log) {
+          add_values(exp, pack, &part);
+        } else {
+          take_terms(exp, pack, &part);
+        }
+      }
     }
-    return terms.combined();
+    return part;
   }
 
   __device__ __forceinline__ void finish(const HeldFactors<Acc> &factors, bool is_log) {
@@ -206,26 +248,15 @@ class TermPacks {
   }
 
  private:
-  template <typename AnyExp>
-  __device__ __forceinline__ void add_all(const AnyExp &exp, bool is_log, TermSum<Acc> *terms) {
-    if (is_log) {
-#pragma unroll
-      for (int pack = 0; pack < kPacks; ++pack) add_values(exp, pack, terms);
-    } else {
-#pragma unroll
-      for (int pack = 0; pack < kPacks; ++pack) add_terms(exp, pack, terms);
-    }
-  }
-
   // A maximum so far from 0 is rare, and its exponentials are long: a loop that brings one pack
   // after another to the first place, so that their code is there once.
-  __device__ __forceinline__ void sum_far(const Exp &exp, bool is_log, TermSum<Acc> *terms) {
+  __device__ __forceinline__ void sum_far(const Exp &exp, bool is_log, RowPart<Acc> *part) {
 #pragma unroll 1
     for (int pack = 0; pack < kPacks; ++pack) {
       if (is_log) {
-        add_values(FarExp{exp}, 0, terms);
+        add_values(FarExp{exp}, 0, part);
       } else {
-        add_terms(FarExp{exp}, 0, terms);
+        take_terms(FarExp{exp}, 0, part);
       }
       turn(std::make_integer_sequence<int, (kPacks - 1) * kCols>());
     }
@@ -244,19 +275,19 @@ class TermPacks {
 
   template <typename AnyExp>
   __device__ __forceinline__ void add_values(const AnyExp &exp, int pack,
-                                             TermSum<Acc> *terms) const {
+                                             RowPart<Acc> *part) const {
     Acc value[kCols];
     copy(pack, value);
-    terms->add(value, exp, true);
+    add_apart(value, exp, part);
   }
   template <typename AnyExp>
-  __device__ __forceinline__ void add_terms(const AnyExp &exp, int pack, TermSum<Acc> *terms) {
+  __device__ __forceinline__ void take_terms(const AnyExp &exp, int pack, RowPart<Acc> *part) {
     Acc term[kCols];
     copy(pack, term);
     exp.times(term, sum_unit<Acc>(), term);
 #pragma unroll
     for (int i = 0; i < kCols; ++i) value_[pack * kCols + i] = term[i];
-    terms->add_terms(term, term, exp, false);
+    softmax::add_terms<AnyExp::kTermsTogether>(part->others, term);
   }
 
   __device__ __forceinline__ void copy(int pack, Acc (&value)[kCols]) const {
@@ -268,22 +299,6 @@ class TermPacks {
   RowFactors<Acc> row_;
   TermFactor<Acc> factor_;
 };
-
-// The sum over `lanes` neighbouring lanes, as the way of holding needs it.
-template <typename Held, typename T>
-__device__ __forceinline__ CompensatedSum<T> held_lanes_sum(CompensatedSum<T> sum, int lanes,
-                                                            bool is_log) {
-  if constexpr (Held::kPlainSums) {
-    if (!is_log) {
-#pragma unroll
-      for (int step = kWarpThreads / 2; step > 0; step /= 2) {
-        if (step < lanes) sum.hi += __shfl_xor_sync(kFullWarp, sum.hi, step);
-      }
-      return sum;
-    }
-  }
-  return lanes_sum(sum, lanes);
-}
 
 template <typename X, typename Y, int kPacks>
 using HeldPacks = std::conditional_t<sizeof(Y) == 2, RawPacks<X, kPacks>, TermPacks<X, kPacks>>;

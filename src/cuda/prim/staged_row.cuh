@@ -5,10 +5,35 @@
 // and the third only scales them; in all other cases it computes them again.
 #pragma once
 
-#include "cuda/prim/part_reduce.cuh"
-#include "cuda/prim/segment.cuh"
+#include <cstdint>
+#include <type_traits>
+
+#include "cuda/prim/held.cuh"
+#include "cuda/prim/part_merge.cuh"
 
 namespace softmax {
+
+template <typename X>
+constexpr int kUnitCols = sizeof(X) < 4 ? 2 : 1;
+
+template <typename T>
+struct alignas(2 * sizeof(T)) ElementPair {
+  T element[2];
+};
+
+template <typename T>
+__device__ __forceinline__ bool is_pair_aligned(const T *p) {
+  return (reinterpret_cast<std::uintptr_t>(p) & (2 * sizeof(T) - 1)) == 0;
+}
+
+template <typename T>
+__device__ __forceinline__ void store_pair(T *to, T first, T second) {
+  *reinterpret_cast<ElementPair<T> *>(to) = {{first, second}};
+}
+
+// Whether exponentials fit where the input was, without rounding.
+template <typename X, typename Y>
+constexpr bool kKeepsExp = std::is_same<X, Y>::value && std::is_same<X, AccOf<X>>::value;
 
 // Units that are read before the first is used.
 constexpr int kUnitsTogether = 4;
@@ -87,11 +112,38 @@ __device__ __forceinline__ void store_units(Y *row, const LaneUnits &units, bool
   }
 }
 
-// The maximum of the elements that are not NaN; -inf where there are none.
+// Calls use(make), make(value) being what turns a group's values into their exact terms.
+template <typename X, typename Use>
+__device__ __forceinline__ void with_terms(AccOf<X> max, Use use) {
+  using Acc = AccOf<X>;
+  if constexpr (sizeof(Acc) == 4) {
+    if (is_near(max, kNearLimit)) {
+      const NearTerms terms(max);
+      use([&](auto &value) {
+#pragma unroll
+        for (auto &v : value) v = terms(v);
+      });
+      return;
+    }
+  }
+  const ShiftedExp<Acc> exp(finite_reference(max));
+  use([&](auto &value) {
+    if constexpr (sizeof(Acc) == 4) {
+#pragma unroll
+      for (auto &v : value) v = exp.far_times(v, sum_unit<Acc>());
+    } else {
+      exp.times(value, sum_unit<Acc>(), value);
+    }
+  });
+}
+
+// The largest or a NaN.
 template <typename X>
 __device__ __forceinline__ AccOf<X> staged_max(const X *row, const LaneUnits &units) {
   AccOf<X> max = -Limits<AccOf<X>>::infinity();
-  for_units(row, units, [&](int, bool, const auto &value) { max = fmax(max, group_max(value)); });
+  for_units(row, units, [&](int, bool, const auto &value) {
+    max = max_or_nan(max, tree_max<0, kGroupCols<X>>(value));
+  });
   return max;
 }
 
@@ -99,26 +151,28 @@ template <typename X, typename Y>
 __device__ __forceinline__ RowPart<AccOf<X>> staged_sum(X *row, const LaneUnits &units,
                                                         AccOf<X> max, bool is_log) {
   using Acc = AccOf<X>;
-  const Acc reference = finite_reference(max);
-  const ExpFor<X, Y> exp(reference);
-  RowPart<Acc> sum{max, Acc(0), {}};
-  for_units(row, units, [&](int col, bool whole, auto &value) {
-    Acc term[kGroupCols<X>];
-    exp.times(value, sum_unit<Acc>(), term);
-    if (is_log) {
-      // The reference's own terms apart: the unit each, or NaN where both are infinite.
-#pragma unroll
-      for (int i = 0; i < kGroupCols<X>; ++i) {
-        const bool is_one = value[i] == reference;
-        sum.ones += is_one ? term[i] : Acc(0);
-        term[i] = is_one ? Acc(0) : term[i];
+  RowPart<Acc> part = RowPart<Acc>::of(max);
+  const ExpFor<X, Y> exp(finite_reference(max));
+  if (is_log) {
+    for_units(row, units, [&](int, bool, const auto &value) { add_apart(value, exp, &part); });
+    return part;
+  }
+  const auto sum_up = [&](auto make) {
+    for_units(row, units, [&](int col, bool whole, auto &value) {
+      make(value);
+      if constexpr (kKeepsExp<X, Y>) {
+        store_units<X>(row, units, units.pairs, col, whole, value);
       }
-    } else if constexpr (kKeepsExp<X, Y>) {
-      store_units<X>(row, units, units.pairs, col, whole, term);
-    }
-    add_terms<ExpFor<X, Y>::kTermsTogether>(sum.others, term);
-  });
-  return sum;
+      add_terms<ExpFor<X, Y>::kTermsTogether>(part.others, value);
+    });
+  };
+  if constexpr (sizeof(Y) == 2) {
+    const CoarseTerms terms(max);
+    sum_up([&](auto &value) { terms.make(value, value); });
+  } else {
+    with_terms<X>(max, sum_up);
+  }
+  return part;
 }
 
 // Writes the outputs to `out`, which may be the row itself where X and Y are equally wide.
@@ -141,20 +195,23 @@ __device__ __forceinline__ void staged_output(const X *row, Y *out, const LaneUn
     });
   } else if constexpr (sizeof(Y) == 2) {
     const CoarseOutput output(factors.max, factors.inverse_sum);
-    write([&](auto &value) {
-#pragma unroll
-      for (auto &v : value) v = output(v);
-    });
+    write([&](auto &value) { output.make(value); });
   } else {
-    const OutputFactors<Acc> output = output_factors(max, factors);
-    const ExpFor<X, Y> exp(finite_reference(max));
-    write([&](auto &value) {
-      if (!kKeepsExp<X, Y>) exp.times(value, sum_unit<Acc>(), value);
+    const TermFactor<Acc> factor = term_factor(factors, {sum_unit<Acc>(), Acc(0)});
+    const auto scale = [&](auto &value) {
 #pragma unroll
-      for (auto &v : value) {
-        v = fused_multiply_add(v, output.scale.hi, v * output.scale.lo) * output.after;
-      }
-    });
+      for (auto &v : value) v = factor.times(v * factor.before);
+    };
+    if constexpr (kKeepsExp<X, Y>) {
+      write(scale);
+    } else {
+      with_terms<X>(max, [&](auto make) {
+        write([&](auto &value) {
+          make(value);
+          scale(value);
+        });
+      });
+    }
   }
 }
 

@@ -1,0 +1,275 @@
+// The (max, sum) of a row or a part of one in the read-once kernels, which know a maximum before they
+// take exponentials; for host and device alike.
+//
+// Softmax. Terms are kept against a power of two, 2^R with R the integer nearest to max * log2(e),
+// not against e^max: the factor between the two, the same for every term of a row, falls out of
+// term / sum. It saves a third of the arithmetic of a term, and parts with different maxima merge
+// exactly, their references being powers of two apart. Where |max| is too large for that ("far"),
+// terms are against e^max as elsewhere.
+//
+// Log-softmax needs the sum against e^max itself, and the elements that equal the maximum apart.
+#pragma once
+
+#include "core/numerics.h"
+
+namespace softmax {
+
+// ---- terms in softmax ----
+
+constexpr float kNearLimit = 16384.0f;
+
+// False for a NaN or an infinity. There is no near float64.
+SOFTMAX_HD bool is_near(float max, float limit) { return max > -limit && max < limit; }
+
+// R, exactly, for a near maximum.
+SOFTMAX_HD float reference_exponent(float max) {
+  constexpr float kLog2E = 0x1.715476p+0f;
+  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
+  return fmaf(max, kLog2E, kRound) - kRound;
+}
+
+// exp(x) / 2^R in units, at most 1.1 ulp off, for x <= max, where max is near.
+//
+// With log2(e) = L + l and K the integer nearest to x * L, f = x * L - K + x * l has an error of
+// 2^-25 at most, whatever x is: the first fused multiply-add rounds a number below 1/2, exactly
+// once. 2^f = 1 + f p(f) as in ShiftedExp, and K - R is added to the exponent.
+//
+// A NaN is lost: whoever takes maxima with max_or_nan knows of it.
+class NearTerms {
+ public:
+  static constexpr int kTermsTogether = 4;
+
+  SOFTMAX_HD explicit NearTerms(float max)
+      : round_(kRound + (kUnitExponent - reference_exponent(max))), floor_(max - kZeroBelow) {}
+
+  SOFTMAX_HD float operator()(float x) const {
+    constexpr float kLog2E = 0x1.715476p+0f;
+    constexpr float kLog2ELow = 0x1.4ae0cp-26f;
+    x = max_or_nan(x, floor_);
+    // K - R + 64 sits in its low bits, the others fall off when it becomes an exponent.
+    const float shifted = fmaf(x, kLog2E, round_);
+    float f = fmaf(x, kLog2E, round_ - shifted);
+    f = fmaf(x, kLog2ELow, f);
+    float p = 0x1.4418e6p-13f;
+    p = fmaf(p, f, 0x1.5f104ep-10f);
+    p = fmaf(p, f, 0x1.3b2a4ep-7f);
+    p = fmaf(p, f, 0x1.c6af62p-5f);
+    p = fmaf(p, f, 0x1.ebfbe0p-3f);
+    p = fmaf(p, f, 0x1.62e430p-1f);
+    const float mantissa = fmaf(p, f, 1.0f);
+    return float_of(bits_of(mantissa) + (bits_of(shifted) << 23));
+  }
+
+ private:
+  static constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
+  static constexpr float kUnitExponent = 64.0f;
+  static constexpr float kZeroBelow = 130.0f;  // as in exp_times
+
+  float round_;
+  float floor_;
+};
+
+// The same for results of 16 bits: the hardware's power of two. The exponent is rounded once, at a
+// magnitude of 64 and more: 2^-18. log2(e) itself is 2^-26 off, relatively, which |x| multiplies:
+// hence the limit.
+constexpr float kCoarseNearLimit = 64.0f;
+
+class CoarseTerms {
+ public:
+  static constexpr int kTermsTogether = 8;
+
+  SOFTMAX_HD explicit CoarseTerms(float max)
+      : is_near_(is_near(max, kCoarseNearLimit)),
+        reference_(is_near_ ? 0.0f : finite_reference(max)),
+        offset_(is_near_ ? 64.0f - reference_exponent(max) : 64.0f) {}
+
+  template <int kCount>
+  SOFTMAX_HD void make(const float (&x)[kCount], float (&term)[kCount]) const {
+    if (is_near_) {
+      SOFTMAX_UNROLL
+      for (int i = 0; i < kCount; ++i) {
+        term[i] = coarse_power_of_two(fmaf(x[i], CoarseExp::kLog2E, offset_));
+      }
+    } else {
+      SOFTMAX_UNROLL
+      for (int i = 0; i < kCount; ++i) {
+        term[i] = coarse_power_of_two(fmaf(x[i] - reference_, CoarseExp::kLog2E, offset_));
+      }
+    }
+  }
+
+ private:
+  bool is_near_;
+  float reference_;
+  float offset_;
+};
+
+// exp(x) / 2^R / s, or exp(x - max) / s where max is far, for results of 16 bits: the division is in
+// the exponent. 2^32 is for a while, so that the subnormal numbers of bfloat16 are reached.
+class CoarseOutput {
+ public:
+  SOFTMAX_HD CoarseOutput() : CoarseOutput(0.0f, 1.0f) {}
+  SOFTMAX_HD CoarseOutput(float max, float inverse_sum)
+      : is_near_(is_near(max, kCoarseNearLimit)),
+        reference_(max),
+        offset_(coarse_log2(inverse_sum) + (is_near_ ? 32.0f - reference_exponent(max) : 32.0f)) {}
+
+  template <int kCount>
+  SOFTMAX_HD void make(float (&x)[kCount]) const {
+    if (is_near_) {
+      SOFTMAX_UNROLL
+      for (float &v : x) {
+        v = coarse_power_of_two(fmaf(v, CoarseExp::kLog2E, offset_)) * 0x1p-32f;
+      }
+    } else {
+      SOFTMAX_UNROLL
+      for (float &v : x) {
+        v = coarse_power_of_two(fmaf(v - reference_, CoarseExp::kLog2E, offset_)) * 0x1p-32f;
+      }
+    }
+  }
+
+ private:
+  bool is_near_;
+  float reference_;
+  float offset_;
+};
+
+// ---- sums ----
+
+// Float terms are added in float a few at a time and then in double, which is cheaper than carrying
+// the error along and as exact; double ones with their error.
+template <typename T>
+struct WideSum;
+template <>
+struct WideSum<float> {
+  double value = 0.0;
+
+  SOFTMAX_HD void add(float term) { value += double(term); }
+  SOFTMAX_HD void add(const WideSum &other) { value += other.value; }
+  SOFTMAX_HD void times(Split<float> units) {
+    value *= (double(units.hi) + double(units.lo)) * 0x1p-64;
+  }
+  // The sum, rounded, and what rounding took from it.
+  SOFTMAX_HD CompensatedSum<float> compensated() const {
+    CompensatedSum<float> sum;
+    sum.hi = float(value);
+    sum.lo = float(value - double(sum.hi));
+    return sum;
+  }
+};
+template <>
+struct WideSum<double> {
+  CompensatedSum<double> value;
+
+  SOFTMAX_HD void add(double term) { value.add(term); }
+  SOFTMAX_HD void add(const WideSum &other) { value.add(other.value); }
+  SOFTMAX_HD void times(Split<double> units) { value.times(units); }
+  SOFTMAX_HD CompensatedSum<double> compensated() const { return value; }
+};
+
+// exp(what the terms of a part are against - what those of the row are) in units, as a part is
+// brought to a row's maximum. `limit` says which maxima are near.
+SOFTMAX_HD Split<float> part_scale(float part_max, float row_max, float limit) {
+  const bool part_near = is_near(part_max, limit);
+  const bool row_near = is_near(row_max, limit);
+  if (part_near && row_near) {
+    const float exponent = reference_exponent(part_max) - reference_exponent(row_max);
+    if (exponent < -190.0f) return {0.0f, 0.0f};
+    return {float_of(static_cast<std::uint32_t>(static_cast<int>(exponent) + 64 + 127) << 23),
+            0.0f};
+  }
+  constexpr double kLn2 = 0x1.62e42fefa39efp-1;
+  const double part = part_near ? double(reference_exponent(part_max)) * kLn2
+                                : double(finite_reference(part_max));
+  const double row =
+      row_near ? double(reference_exponent(row_max)) * kLn2 : double(finite_reference(row_max));
+  const float hi = float(part - row);
+  return exp_in_units(Split<float>{hi, float(part - row - double(hi))});
+}
+SOFTMAX_HD Split<double> part_scale(double part_max, double row_max, float) {
+  return exp_in_units(raw_difference(finite_reference(part_max), finite_reference(row_max)));
+}
+
+// Sixteen bytes, or 32 in float64, to travel as one. A NaN of the row is in max.
+template <typename T>
+struct alignas(4 * sizeof(T)) RowPart {
+  T max;
+  T ones;  // log-softmax: how many elements equal the maximum, in units; they are not in the others
+  WideSum<T> others;
+
+  static SOFTMAX_HD RowPart of(T max) { return {max, T(0), {}}; }
+
+  // The union of two parts with the same maximum.
+  SOFTMAX_HD void add(const RowPart &other) {
+    ones += other.ones;
+    others.add(other.others);
+  }
+  // Against a larger maximum: its own ones are terms like any other then. Equal maxima are not
+  // subtracted: they may be infinite.
+  SOFTMAX_HD void rescale(T new_max, float limit, bool is_log) {
+    if (max == new_max) return;
+    const Split<T> scale =
+        is_log ? exp_in_units(raw_difference(finite_reference(max), finite_reference(new_max)))
+               : part_scale(max, new_max, limit);
+    others.add(ones);
+    others.times(scale);
+    ones = T(0);
+    max = new_max;
+  }
+};
+
+// What the outputs need of a row's part: only what the operation asks for, and no division, since
+// the correction has what a reciprocal lacks. A row without an element above -inf is NaN, or with
+// empty_is_zero 0 (log: -inf).
+template <typename T>
+SOFTMAX_HD RowFactors<T> finish(const RowPart<T> &part, bool empty_is_zero, bool is_log) {
+  constexpr T kFromUnit = T(0x1p-64);
+  const CompensatedSum<T> others = part.others.compensated();
+  const T nan = Limits<T>::infinity() - Limits<T>::infinity();
+  const bool is_nan = part.max != part.max;
+  const bool is_empty = part.max < Limits<T>::lowest();
+  RowFactors<T> row = {finite_reference(part.max), T(0), T(0), T(0)};
+  if (is_log) {
+    CompensatedSum<T> rest = others;
+    rest.add(part.ones - sum_unit<T>());
+    const T log_sum = log_1_plus((rest.hi + rest.lo) * kFromUnit);
+    row.log_sum = is_empty ? (empty_is_zero ? T(0) : nan) : log_sum;
+  } else {
+    const T hi = others.hi * kFromUnit;
+    const T inverse = near_reciprocal(hi);
+    const T residual = fused_multiply_add(-inverse, hi, T(1));
+    const T correction = fused_multiply_add(-inverse, others.lo * kFromUnit, residual);
+    row.inverse_sum = is_empty ? (empty_is_zero ? T(1) : nan) : is_nan ? nan : inverse;
+    row.correction = is_empty ? T(0) : correction;
+  }
+  return row;
+}
+
+// What brings a kept term, exp(x - reference) in units, to exp(x - max) / s: first `before` times
+// it, then the sum hi + lo times that, in which alone the result is rounded. Where exp(reference -
+// max) / s is small, hi in the unit's scale would lose digits that a normal result still has: 2^100
+// of it changes places, which takes digits only from terms whose results are below everything.
+template <typename T>
+struct TermFactor {
+  T before;
+  T hi;
+  T lo;
+
+  SOFTMAX_HD bool has_before() const { return before != T(1); }
+  SOFTMAX_HD T times(T term) const { return fused_multiply_add(term, hi, term * lo); }
+};
+
+// `scale` is exp(reference - max) in units.
+template <typename T>
+SOFTMAX_HD TermFactor<T> term_factor(const RowFactors<T> &row, Split<T> scale) {
+  const T hi = scale.hi * row.inverse_sum;
+  const T lo = fused_multiply_add(scale.lo, row.inverse_sum,
+                                  fused_multiply_add(scale.hi, row.inverse_sum, -hi));
+  const bool is_large = hi >= T(0x1p24);                  // 2^-40 and more; a NaN goes either way
+  const T rescale = is_large ? T(0x1p-128) : T(0x1p-28);  // one unit a factor; and 2^100
+  return {is_large ? T(1) : T(0x1p-100), hi * rescale,
+          fused_multiply_add(hi, row.correction, lo) * rescale};
+}
+
+}  // namespace softmax

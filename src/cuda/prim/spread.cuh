@@ -1,0 +1,200 @@
+// Rows spread over several blocks, in registers: what CLUSTER and GRID share (compute capability 9.0
+// and above).
+//
+// A row is cut into slabs by N and the types alone, a slab into a run for each warp, as in BLOCK. A
+// block takes one slab or more of a row, sends each one's (max, sum) to whoever shares the row, and
+// writes its outputs when all of them have come: which block takes a slab, and how many share a
+// row, changes no bit.
+//
+// A block with several slabs of a row keeps the last of them in its registers and reads the others
+// again, the latest first: those are likeliest to be in L2 still.
+#pragma once
+
+#include "core/window.h"
+#include "cuda/prim/bulk.cuh"
+#include "cuda/prim/part_merge.cuh"
+#include "cuda/prim/warp_rows.cuh"
+
+namespace softmax {
+
+// A block's threads, at most, and how many such blocks should find room on a multiprocessor.
+constexpr int kSpreadMostThreads = 512;
+template <typename X, typename Y, int kPacks, bool kStaged>
+constexpr int kSpreadBlocksPerSm = sizeof(X) == 8 || sizeof(Y) > sizeof(X) || kPacks > 4 || kStaged ? 2 : 3;
+
+// What the threads of a block share.
+template <typename T>
+struct SpreadScratch {
+  PartSlots<T, kWarpThreads> parts;
+  RowFactors<T> factors;
+  T max;  // the row's, -inf where it has no element above it
+};
+
+#if SOFTMAX_BULK_COPY
+
+// One block's work on the rows first_row, first_row + row_step, ....
+//
+// An Exchange has, for the first warp, post(slab, part) and wait(); for every thread after a barrier
+// behind that wait, part(slab); and next_row().
+template <typename X, typename Y, int kPacks, bool kStaged, typename Exchange>
+class SpreadRows {
+ public:
+  using Acc = AccOf<X>;
+  using Held = HeldPacks<X, Y, kPacks>;
+  static constexpr int kRunCols = kWarpThreads * kPacks * kPackCols<X>;
+
+  __device__ __forceinline__ SpreadRows(const RowArgs &args, SpreadScratch<Acc> &scratch,
+                                        Exchange &exchange, int rank, std::int64_t first_row,
+                                        std::int64_t row_step)
+      : args_(args), scratch_(scratch), exchange_(exchange), row_(first_row), row_step_(row_step) {
+    first_slab_ = static_cast<int>(std::int64_t{args.slabs} * rank / args.row_blocks);
+    end_slab_ = static_cast<int>(std::int64_t{args.slabs} * (rank + 1) / args.row_blocks);
+    run_.present = 1;
+    run_.lanes = kWarpThreads;
+    run_.groups = 1;
+    run_.group = 0;
+    run_.lane = threadIdx.x % kWarpThreads;
+    run_.member = run_.lane;
+  }
+
+  // The loads of the first row's first slab need nobody: they may be under way before the blocks
+  // have met.
+  __device__ __forceinline__ void begin() {
+    if (row_ < args_.rows) load(first_slab_);
+  }
+
+  __device__ __forceinline__ void run() {
+    bool is_loaded = true;
+    for (; row_ < args_.rows; row_ += row_step_) {
+      RowPart<Acc> own = RowPart<Acc>::of(Acc(0));
+      for (int slab = first_slab_; slab < end_slab_; ++slab) {
+        if (!is_loaded) load(slab);
+        is_loaded = false;
+        own = take_terms();
+        post(slab, own);
+      }
+      prefetch_next_row();
+      merge();
+      const RowFactors<Acc> factors = scratch_.factors;
+      for (int slab = end_slab_ - 1;; --slab) {
+        store(slab, own, factors);
+        if (slab == first_slab_) break;
+        load(slab - 1);
+        own = take_terms();
+      }
+      exchange_.next_row();
+    }
+  }
+
+ private:
+  __device__ __forceinline__ int warp() const { return threadIdx.x / kWarpThreads; }
+
+  // The first column of this warp's run in a slab, from the row's first.
+  __device__ __forceinline__ std::int64_t first_col(int slab) const {
+    return std::int64_t{slab} * args_.slab_cols + warp() * kRunCols;
+  }
+
+  __device__ __forceinline__ void load(int slab) {
+    const std::int64_t first = first_col(slab);
+    const std::int64_t left = args_.cols - first;
+    run_.cols = left < kRunCols ? static_cast<int>(left) : kRunCols;
+    const X *const x = static_cast<const X *>(args_.x) + row_ * args_.cols + first;
+    if (kStaged) {
+      run_.load_staged(stage(), x);
+    } else {
+      run_.load(x);
+    }
+  }
+  __device__ __forceinline__ unsigned char *stage() const {
+    return warp_stage(warp(), run_.kStageBytes);
+  }
+
+  __device__ __forceinline__ RowPart<Acc> take_terms() {
+    const Acc max = lanes_max_or_nan(run_.held[0].max());
+    return lanes_part(run_.held[0].sum(max, args_.is_log), args_.is_log);
+  }
+
+  template <typename Read>
+  __device__ __forceinline__ RowPart<Acc> merge_over(int first, int stride, int count,
+                                                     Read read) const {
+    return merge_parts<Acc>(kWarpThreads, first, stride, count, Held::kNearLimit, args_.is_log,
+                            read);
+  }
+  __device__ __forceinline__ RowPart<Acc> merge_warps() const {
+    return merge_over(0, kWarpThreads, blockDim.x / kWarpThreads,
+                      [this](int i) { return scratch_.parts[i]; });
+  }
+
+  __device__ __forceinline__ void post(int slab, const RowPart<Acc> &own) {
+    // Not over what the first warp still reads of the slab before.
+    if (slab != first_slab_) __syncthreads();
+    if (run_.lane == 0) scratch_.parts[warp()] = own;
+    __syncthreads();
+    if (warp() == 0) exchange_.post(slab, merge_warps());
+  }
+
+  // What the next row's loads will ask for comes to L2 while this row's sums meet.
+  __device__ __forceinline__ void prefetch_next_row() const {
+    if (row_ + row_step_ >= args_.rows || run_.lane != 0) return;
+    const std::int64_t first = first_col(first_slab_);
+    if (first >= args_.cols) return;
+    const std::int64_t left = args_.cols - first;
+    const std::int64_t cols = left < kRunCols ? left : std::int64_t{kRunCols};
+    const std::uint64_t begin = reinterpret_cast<std::uint64_t>(args_.x) +
+                                ((row_ + row_step_) * args_.cols + first) * sizeof(X);
+    const Window window = store_window({begin, begin + cols * sizeof(X)});  // words inside it
+    if (window.bulk.size() == 0) return;
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;"
+                 :
+                 : "l"(window.bulk.begin), "r"(window.bulk.size())
+                 : "memory");
+  }
+
+  // Leaves the row's factors in the scratch. Many parts are merged by all warps, few by the first.
+  __device__ __forceinline__ void merge() {
+    const bool many = args_.slabs > 2 * kWarpThreads;
+    if (warp() == 0) exchange_.wait();
+    RowPart<Acc> row = RowPart<Acc>::of(Acc(0));
+    const auto part = [this](int i) { return exchange_.part(i); };
+    if (many) {
+      __syncthreads();
+      row = merge_over(warp() * kWarpThreads, static_cast<int>(blockDim.x), args_.slabs, part);
+      if (run_.lane == 0) scratch_.parts[warp()] = row;
+      __syncthreads();
+    }
+    if (warp() == 0) {
+      row = many ? merge_warps() : merge_over(0, kWarpThreads, args_.slabs, part);
+      const RowFactors<Acc> factors = finish(row, args_.empty_is_zero, args_.is_log);
+      if (run_.lane == 0) {
+        scratch_.factors = factors;
+        scratch_.max = row.max;
+      }
+    }
+    __syncthreads();
+  }
+
+  __device__ __forceinline__ void store(int slab, const RowPart<Acc> &own,
+                                        const RowFactors<Acc> &factors) {
+    const Split<Acc> scale = part_scale(own.max, scratch_.max, Held::kNearLimit);
+    run_.held[0].finish({factors, scale, unknown_zero(args_)}, args_.is_log);
+    Y *const y = static_cast<Y *>(args_.y) + row_ * args_.cols + first_col(slab);
+    if (kStaged) {
+      run_.template store_staged<kHeldStoreHint>(stage(), y, args_.is_log);
+    } else {
+      run_.template store<kHeldStoreHint>(y, args_.is_log);
+    }
+  }
+
+  const RowArgs &args_;
+  SpreadScratch<Acc> &scratch_;
+  Exchange &exchange_;
+  WarpRows<X, Y, kPacks, 1> run_;
+  std::int64_t row_;
+  const std::int64_t row_step_;
+  int first_slab_;
+  int end_slab_;
+};
+
+#endif  // SOFTMAX_BULK_COPY
+
+}  // namespace softmax
