@@ -29,30 +29,17 @@ const void *kernel_for(std::int32_t algo, std::int32_t x_dtype, std::int32_t y_d
   }
 }
 
-// Whether 16-byte words serve for every row of both buffers: the first begins with one, and rows
-// are whole ones.
-bool is_word_aligned(const Problem &problem, const Buffers &buffers) {
-  const auto x = reinterpret_cast<std::uintptr_t>(buffers.x);
-  const auto y = reinterpret_cast<std::uintptr_t>(buffers.y);
-  const std::int64_t row_bytes = problem.cols * dtype_size(problem.x_dtype);
-  return ((x | y | static_cast<std::uintptr_t>(row_bytes)) & (kHeldPackBytes - 1)) == 0;
-}
-
-// Rows in registers: the kernel also depends on what a thread holds, and on whether rows must go by
-// way of shared memory. The bits do not depend on the latter.
+// Rows in registers: the kernel also depends on what a thread holds, and on how the rows lie in
+// memory. The bits depend on the latter only as far as the row's length decides it.
 void plan_held(const Policy &policy, const Problem &problem, const Buffers &buffers,
                Launch *launch) {
-  const bool staged = !is_word_aligned(problem, buffers);
   const bool is_warp = policy.algo == SOFTMAX_ALGO_WARP;
+  const RowAccess access = row_access(problem.cols, dtype_size(problem.x_dtype),
+                                      reinterpret_cast<std::uintptr_t>(buffers.x),
+                                      reinterpret_cast<std::uintptr_t>(buffers.y));
   launch->kernel = (is_warp ? warp_kernel_for : block_kernel_for)(problem.x_dtype, problem.y_dtype,
-                                                                  policy.packs, staged);
-  const int warps = (is_warp ? kWarpBlockThreads : policy.threads_per_row) / 32;
+                                                                  policy.packs, access);
   if (is_warp) launch->block.y = kWarpBlockThreads / launch->block.x;
-  if (!staged) return;
-  const int packs_a_lane = policy.packs * (is_warp ? warp_rows_a_lane(policy.packs) : 1);
-  launch->smem_bytes =
-      static_cast<std::size_t>(warps) *
-      stage_bytes(packs_a_lane, dtype_size(problem.x_dtype), dtype_size(problem.y_dtype));
 }
 
 Launch plan(const DeviceCaps &caps, const Policy &policy, const Problem &problem,

@@ -12,27 +12,32 @@ namespace softmax {
 
 template <int kPacks>
 constexpr int kWarpRowsALane = warp_rows_a_lane(kPacks);
+template <int kPacks>
+constexpr int kWarpOnlyLanes = warp_only_lanes(kPacks);
 
 // Blocks that should fit on a multiprocessor, so that the compiler keeps to their registers.
-template <typename X, typename Y, int kPacks, bool kStaged>
+template <typename X, typename Y, int kPacks, RowAccess access>
 constexpr int kWarpBlocksPerSm =
-    sizeof(X) == 8                                                           ? (kPacks > 4 ? 4 : 5)
-    : sizeof(X)<sizeof(Y) ? (kPacks > 4 ? 4 : (kStaged ? 5 : 6)) : kPacks> 4 ? 7
-                                                                             : (kStaged ? 7 : 9);
+    sizeof(X) == 8 ? (kPacks > 4 ? 4 : 5)
+    : sizeof(X) < sizeof(Y)
+        ? (kPacks > 4 ? 4 : (access == RowAccess::kWords ? 6 : 5))
+        : (kPacks > 4 ? 7 : (access == RowAccess::kWords ? 9 : 7));
 
 // A block is blockDim.x lanes a row (a power of two up to 32) by as many rows as fill its warps.
-template <typename X, typename Y, int kPacks, bool kStaged>
+template <typename X, typename Y, int kPacks, RowAccess access>
 __global__ void __launch_bounds__(
-    kWarpBlockThreads, kResident<kWarpBlocksPerSm<X, Y, kPacks, kStaged>, kWarpBlockThreads>)
+    kWarpBlockThreads, kResident<kWarpBlocksPerSm<X, Y, kPacks, access>, kWarpBlockThreads>)
     warp_kernel(RowArgs args) {
   using Acc = AccOf<X>;
   using Held = HeldPacks<X, Y, kPacks>;
   constexpr int kRows = kWarpRowsALane<kPacks>;
-  WarpRows<X, Y, kPacks, kRows> rows;
+  constexpr int kOnlyLanes = kWarpOnlyLanes<kPacks>;
+  // A row that half as many packs could hold would have half as many.
+  WarpRows<X, Y, kPacks, kRows, kOnlyLanes == kWarpThreads, kPacks / 2> rows;
 
   const int thread = threadIdx.y * blockDim.x + threadIdx.x;
   const int warp = thread / kWarpThreads;
-  rows.lanes = blockDim.x;
+  rows.lanes = kOnlyLanes != 0 ? kOnlyLanes : blockDim.x;
   rows.groups = blockDim.y / (kWarpBlockThreads / kWarpThreads);
   rows.group = threadIdx.y - warp * rows.groups;
   rows.member = threadIdx.x;
@@ -47,12 +52,9 @@ __global__ void __launch_bounds__(
     rows.present = left < at_once ? static_cast<int>(left) : at_once;
     const X *x = static_cast<const X *>(args.x) + first * args.cols;
     Y *y = static_cast<Y *>(args.y) + first * args.cols;
-    unsigned char *stage = warp_stage(warp, rows.kStageBytes);
-    if (kStaged) {
-      rows.load_staged(stage, x);
-    } else {
-      rows.load(x);
-    }
+    rows.has_before = first > 0;
+    rows.has_after = left > at_once;
+    rows.template load<access>(x);
 
     Acc max[kRows];
     CompensatedSum<Acc> sum[kRows];
@@ -73,11 +75,7 @@ __global__ void __launch_bounds__(
       rows.held[r].finish({row, {sum_unit<Acc>(), Acc(0)}, unknown_zero(args)}, args.is_log);
     }
 
-    if (kStaged) {
-      rows.template store_staged<kHeldStoreHint>(stage, y, args.is_log);
-    } else {
-      rows.template store<kHeldStoreHint>(y, args.is_log);
-    }
+    rows.template store<access, kHeldStoreHint>(y, args.is_log);
   }
 }
 
