@@ -56,6 +56,7 @@ struct WordShift {
   int parts;
   int bytes;
 
+  SOFTMAX_HD bool is_zero() const { return parts == 0 && bytes == 0; }
   SOFTMAX_HD int total() const { return parts * kPartBytes + bytes; }
 };
 

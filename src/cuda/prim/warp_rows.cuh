@@ -242,26 +242,31 @@ struct WarpRows {
     if constexpr (kSize == 2) {
       if (!inside) load_halves(x, past, part);
     }
+    with_full_packs(true, [&](auto full) {
+      constexpr int kFull = decltype(full)::value;
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) {
+      for (int r = 0; r < kRows; ++r) {
 #pragma unroll
-      for (int p = 0; p < kPacks; ++p) {
-        RawPack raw;
+        for (int p = 0; p < kPacks; ++p) {
+          RawPack raw;
 #pragma unroll
-        for (int i = 0; i < kParts; ++i) {
-          raw.part[i] = kSize == 2 ? shift_right(part[r][p][i], part[r][p][kPackParts - kParts + i],
-                                                 8 * past[r])
-                                   : part[r][p][i];
-        }
-        if (!is_full(p)) {
-          if constexpr (kSize == 2) {
-            raw = first_cols<X>(raw, cols_left(r, p));
-          } else {
-            raw = cols_left(r, p) > 0 ? raw : empty_pack<X>();
+          for (int i = 0; i < kParts; ++i) {
+            const std::uint32_t next = part[r][p][kPackParts - kParts + i];
+            raw.part[i] = kSize == 2 ? shift_right(part[r][p][i], next, 8 * past[r]) : next;
           }
+          if (p >= kFull) raw = existing(raw, cols_left(r, p));
+          held[r].set(p, raw);
         }
-        held[r].set(p, raw);
       }
+    });
+  }
+
+  // What is past the row's end is the next row's, or nothing.
+  static __device__ __forceinline__ RawPack existing(const RawPack &raw, int left) {
+    if constexpr (sizeof(X) == 2) {
+      return first_cols<X>(raw, left);
+    } else {
+      return left > 0 ? raw : empty_pack<X>();
     }
   }
 
@@ -304,22 +309,25 @@ struct WarpRows {
       const int end = is_present(r) ? shift + cols * kYSize : 0;
       const int parts = shift / kPartBytes;
       const int bytes = sizeof(Y) == 2 ? shift % kPartBytes : 0;
-      if constexpr (kSwitch) {
-        switch (parts) {
-          case 0: store_words_at<hint>(at, word, {0, bytes}, end); break;
-          case 1: store_words_at<hint>(at, word, {1, bytes}, end); break;
-          case 2: store_words_at<hint>(at, word, {2, bytes}, end); break;
-          default: store_words_at<hint>(at, word, {3, bytes}, end); break;
+      with_full_packs(true, [&](auto full) {
+        constexpr int kFull = decltype(full)::value;
+        if constexpr (kSwitch) {
+          switch (parts) {
+            case 0: store_words_at<hint, kFull>(at, word, {0, bytes}, end); break;
+            case 1: store_words_at<hint, kFull>(at, word, {1, bytes}, end); break;
+            case 2: store_words_at<hint, kFull>(at, word, {2, bytes}, end); break;
+            default: store_words_at<hint, kFull>(at, word, {3, bytes}, end); break;
+          }
+        } else {
+          store_words_at<hint, kFull>(at, word, {parts, bytes}, end);
         }
-      } else {
-        store_words_at<hint>(at, word, {parts, bytes}, end);
-      }
+      });
     }
   }
 
   // Word w of a lane's pack goes to the aligned word that its beginning falls into, with the end of
   // the word before it: the last one of the pack before, which is another lane's.
-  template <StoreHint hint>
+  template <StoreHint hint, int kFull>
   __device__ __forceinline__ void store_words_at(unsigned char *row_at,
                                                  RawPack (&word)[kPacks][kYWords], WordShift shift,
                                                  int end) const {
@@ -336,7 +344,7 @@ struct WarpRows {
       for (int i = 0; i < kParts; ++i) {
         // What nobody takes is not sent.
         before.part[i] = 0;
-        if (!kSwitch || i < shift.parts || (i == shift.parts && sizeof(Y) == 2)) {
+        if (!kSwitch || i <= shift.parts) {
           before.part[i] =
               __shfl_sync(kFullWarp, is_last_member ? last.part[i] : tail.part[i], source);
         }
@@ -349,15 +357,26 @@ struct WarpRows {
         for (int i = 0; i < kParts; ++i) {
           merged.part[i] = merged_part(i, before.part[i], word[p][w].part[i], shift);
         }
+        before = word[p][w];
         const int at = ((p * lanes + member) * kYWords + w) * kWordBytes;
         const bool is_first = p == 0 && w == 0 && member == 0;
-        store_word_at<hint>(row_at, at, merged, is_first ? shift.total() : 0, end);
-        before = word[p][w];
+        if (p >= kFull) {
+          store_word_at<hint>(row_at, at, merged, is_first ? shift.total() : 0, end);
+        } else if (is_first && !shift.is_zero()) {
+          store_after(row_at, merged, shift);
+        } else {
+          store_raw<hint>(row_at + at, merged);
+        }
       }
     }
     // A row that fills every pack ends in a word after them.
+    const int at = kPacks * lanes * kYWords * kWordBytes;
     if (is_last_member) {
-      store_word_at<hint>(row_at, kPacks * lanes * kYWords * kWordBytes, last, 0, end);
+      if constexpr (kFull == kPacks) {
+        store_before(row_at + at, last, shift);
+      } else {
+        store_word_at<hint>(row_at, at, last, 0, end);
+      }
     }
   }
 
@@ -370,23 +389,39 @@ struct WarpRows {
     if (bytes.all()) {
       store_raw<hint>(row_at + at, word);
     } else if (bytes.any()) {
-      store_pieces(row_at + at, word, bytes);
+#pragma unroll
+      for (int i = 0; i < kParts; ++i) {
+        const int begin = i * kPartBytes;
+        store_part(row_at + at, word, i, bytes.from <= begin && begin + kPartBytes <= bytes.to,
+                   bytes.to == begin + 2, bytes.from == begin + 2);
+      }
     }
   }
 
-  static __device__ __forceinline__ void store_pieces(unsigned char *to, const RawPack &word,
-                                                      WordBytes bytes) {
+  // The same for what lies before the shift, and from it on.
+  static __device__ __forceinline__ void store_before(unsigned char *to, const RawPack &word,
+                                                      WordShift shift) {
 #pragma unroll
     for (int i = 0; i < kParts; ++i) {
-      const int begin = i * kPartBytes;
-      if (bytes.from <= begin && begin + kPartBytes <= bytes.to) {
-        *reinterpret_cast<std::uint32_t *>(to + begin) = word.part[i];
-      }
-      if constexpr (sizeof(Y) == 2) {
-        std::uint16_t *half = reinterpret_cast<std::uint16_t *>(to + begin);
-        if (bytes.from == begin + 2) half[1] = static_cast<std::uint16_t>(word.part[i] >> 16);
-        if (bytes.to == begin + 2) half[0] = static_cast<std::uint16_t>(word.part[i]);
-      }
+      store_part(to, word, i, i < shift.parts, i == shift.parts && shift.bytes != 0, false);
+    }
+  }
+  static __device__ __forceinline__ void store_after(unsigned char *to, const RawPack &word,
+                                                     WordShift shift) {
+#pragma unroll
+    for (int i = 0; i < kParts; ++i) {
+      const bool is_split = i == shift.parts && shift.bytes != 0;
+      store_part(to, word, i, i >= shift.parts && !is_split, false, is_split);
+    }
+  }
+
+  static __device__ __forceinline__ void store_part(unsigned char *to, const RawPack &word, int i,
+                                                    bool all, bool low, bool high) {
+    if (all) reinterpret_cast<std::uint32_t *>(to)[i] = word.part[i];
+    if constexpr (sizeof(Y) == 2) {
+      std::uint16_t *half = reinterpret_cast<std::uint16_t *>(to) + 2 * i;
+      if (low) half[0] = static_cast<std::uint16_t>(word.part[i]);
+      if (high) half[1] = static_cast<std::uint16_t>(word.part[i] >> 16);
     }
   }
 };
