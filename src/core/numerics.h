@@ -300,6 +300,14 @@ SOFTMAX_HD TermFactor<T> term_factor(const RowFactors<T> &row, Split<T> scale) {
           fused_multiply_add(hi, row.correction, lo) * rescale};
 }
 
+// The same for terms against the row's own maximum, whose scale is one unit and whose sum is at
+// least a 1: a factor that is never small.
+template <typename T>
+SOFTMAX_HD TermFactor<T> whole_row_factor(const RowFactors<T> &row) {
+  constexpr T kFromUnit = T(0x1p-64);
+  return {T(1), row.inverse_sum * kFromUnit, row.inverse_sum * row.correction * kFromUnit};
+}
+
 // One output element, where it is not worth keeping the exponential for a row.
 template <typename T>
 SOFTMAX_HD T output_value(T x, const RowFactors<T> &row, bool is_log) {

@@ -42,16 +42,18 @@ __device__ __forceinline__ Merged<T> merge_warps(WarpPart<T> *parts, const WarpP
   const int lanes = 2 << (31 - __clz(warps - 1));
   Merged<T> row;
   // Lanes past those have met empty parts alone.
-  row.max = __shfl_sync(kFullWarp, lanes_max(part.max, lanes), 0);
+  T max[1] = {part.max};
+  lanes_max(max, lanes);
+  row.max = __shfl_sync(kFullWarp, max[0], 0);
   // A part that is all -inf: its reference is the lowest finite number, and its scale 0, or 1 where
   // the whole row is so.
   const Split<T> scale =
       exp_in_units(raw_difference(finite_reference(part.max), finite_reference(row.max)));
-  row.sum = CompensatedSum<T>::of(part.sum);
-  row.sum.times(scale);
-  row.sum = held_lanes_sum<Held>(row.sum, lanes, is_log);
-  row.sum.hi = __shfl_sync(kFullWarp, row.sum.hi, 0);
-  row.sum.lo = __shfl_sync(kFullWarp, row.sum.lo, 0);
+  CompensatedSum<T> sum[1] = {CompensatedSum<T>::of(part.sum)};
+  sum[0].times(scale);
+  held_lanes_sum<Held>(sum, lanes, is_log);
+  row.sum.hi = __shfl_sync(kFullWarp, sum[0].hi, 0);
+  row.sum.lo = __shfl_sync(kFullWarp, sum[0].lo, 0);
   row.scale.hi = __shfl_sync(kFullWarp, scale.hi, warp);
   row.scale.lo = __shfl_sync(kFullWarp, scale.lo, warp);
   return row;
@@ -100,8 +102,9 @@ __global__ void __launch_bounds__(
     WarpPart<Acc> own;
     own.max = lanes_max<kWarpThreads>(run.held[0].max());
     const typename Held::Exp exp(finite_reference(own.max));
-    own.sum =
-        held_lanes_sum<Held>(run.held[0].sum(exp, args.is_log), kWarpThreads, args.is_log).parts();
+    CompensatedSum<Acc> sum[1] = {run.held[0].sum(exp, args.is_log)};
+    held_lanes_sum<Held>(sum, kWarpThreads, args.is_log);
+    own.sum = sum[0].parts();
     const Merged<Acc> merged = merge_warps<Held>(parts, own, args.is_log);
     const RowFactors<Acc> factors =
         finish_one(merged.max, merged.sum, args.empty_is_zero, args.is_log);

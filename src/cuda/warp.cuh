@@ -59,20 +59,18 @@ __global__ void __launch_bounds__(
     Acc max[kRows];
     CompensatedSum<Acc> sum[kRows];
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) max[r] = lanes_max(rows.held[r].max(), rows.lanes);
+    for (int r = 0; r < kRows; ++r) max[r] = rows.held[r].max();
+    lanes_max(max, rows.lanes);
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       const typename Held::Exp exp(finite_reference(max[r]));
       sum[r] = rows.held[r].sum(exp, args.is_log);
     }
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      sum[r] = held_lanes_sum<Held>(sum[r], rows.lanes, args.is_log);
-    }
+    held_lanes_sum<Held>(sum, rows.lanes, args.is_log);
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       const RowFactors<Acc> row = finish_one(max[r], sum[r], args.empty_is_zero, args.is_log);
-      rows.held[r].finish({row, {sum_unit<Acc>(), Acc(0)}, unknown_zero(args)}, args.is_log);
+      rows.held[r].finish_whole({row, {sum_unit<Acc>(), Acc(0)}, unknown_zero(args)}, args.is_log);
     }
 
     rows.template store<access, kHeldStoreHint>(y, args.is_log);

@@ -79,6 +79,9 @@ class RawPacks {
     exp_ = Exp(factors.row.max);
     factors_ = factors.row;
   }
+  __device__ __forceinline__ void finish_whole(const HeldFactors<float> &factors, bool is_log) {
+    finish(factors, is_log);
+  }
   __device__ __forceinline__ void output(int pack, bool is_log, float (&y)[kCols]) const {
     unpack<X>(raw_[pack], y);
     if (is_log) {
@@ -169,19 +172,14 @@ class TermPacks {
 
   __device__ __forceinline__ Acc max() const { return tree_max<0, kPacks * kCols>(value_); }
 
-  // Softmax needs the values no more; log-softmax does.
+  // Softmax needs the values no more; log-softmax does, and what is beside a 1.
   __device__ __forceinline__ CompensatedSum<Acc> sum(const Exp &exp, bool is_log) {
-    TermSum<Acc> terms;
     if constexpr (sizeof(Acc) == 4) {
-      if (!exp.is_near()) {
-        sum_far(exp, is_log, &terms);
-        return terms.combined();
-      }
-      add_all(NearExp{exp}, is_log, &terms);
+      if (!exp.is_near()) return sum_far(exp, is_log);
+      return sum_all(NearExp{exp}, is_log);
     } else {
-      add_all(exp, is_log, &terms);
+      return sum_all(exp, is_log);
     }
-    return terms.combined();
   }
 
   __device__ __forceinline__ void finish(const HeldFactors<Acc> &factors, bool is_log) {
@@ -192,6 +190,11 @@ class TermPacks {
 #pragma unroll
       for (Acc &term : value_) term *= factor_.before;
     }
+  }
+  // The same where these are all of the row's terms, taken against its own maximum.
+  __device__ __forceinline__ void finish_whole(const HeldFactors<Acc> &factors, bool) {
+    row_ = factors.row;
+    factor_ = whole_row_factor(factors.row);
   }
   __device__ __forceinline__ void output(int pack, bool is_log, Acc (&y)[kCols]) const {
     copy(pack, y);
@@ -207,28 +210,33 @@ class TermPacks {
 
  private:
   template <typename AnyExp>
-  __device__ __forceinline__ void add_all(const AnyExp &exp, bool is_log, TermSum<Acc> *terms) {
+  __device__ __forceinline__ CompensatedSum<Acc> sum_all(const AnyExp &exp, bool is_log) {
     if (is_log) {
+      TermSum<Acc> terms;
 #pragma unroll
-      for (int pack = 0; pack < kPacks; ++pack) add_values(exp, pack, terms);
-    } else {
-#pragma unroll
-      for (int pack = 0; pack < kPacks; ++pack) add_terms(exp, pack, terms);
+      for (int pack = 0; pack < kPacks; ++pack) add_values(exp, pack, &terms);
+      return terms.combined();
     }
+    CompensatedSum<Acc> sum;
+#pragma unroll
+    for (int pack = 0; pack < kPacks; ++pack) add_terms(exp, pack, pack == 0, &sum);
+    return sum;
   }
 
   // A maximum so far from 0 is rare, and its exponentials are long: a loop that brings one pack
   // after another to the first place, so that their code is there once.
-  __device__ __forceinline__ void sum_far(const Exp &exp, bool is_log, TermSum<Acc> *terms) {
+  __device__ __forceinline__ CompensatedSum<Acc> sum_far(const Exp &exp, bool is_log) {
+    TermSum<Acc> terms;
 #pragma unroll 1
     for (int pack = 0; pack < kPacks; ++pack) {
       if (is_log) {
-        add_values(FarExp{exp}, 0, terms);
+        add_values(FarExp{exp}, 0, &terms);
       } else {
-        add_terms(FarExp{exp}, 0, terms);
+        add_terms(FarExp{exp}, 0, false, &terms.others);
       }
       turn(std::make_integer_sequence<int, (kPacks - 1) * kCols>());
     }
+    return terms.combined();
   }
 
   // The first pack becomes the last. Written out by the compiler's hand: a loop would be taken for
@@ -249,14 +257,30 @@ class TermPacks {
     copy(pack, value);
     terms->add(value, exp, true);
   }
+  // The terms take the values' place. The first of a sum are the sum: adding them to 0 would be ten
+  // instructions that change nothing.
   template <typename AnyExp>
-  __device__ __forceinline__ void add_terms(const AnyExp &exp, int pack, TermSum<Acc> *terms) {
+  __device__ __forceinline__ void add_terms(const AnyExp &exp, int pack, bool is_first,
+                                            CompensatedSum<Acc> *sum) {
     Acc term[kCols];
     copy(pack, term);
     exp.times(term, sum_unit<Acc>(), term);
 #pragma unroll
     for (int i = 0; i < kCols; ++i) value_[pack * kCols + i] = term[i];
-    terms->add_terms(term, term, exp, false);
+    constexpr int kTogether = kCols < AnyExp::kTermsTogether ? kCols : AnyExp::kTermsTogether;
+#pragma unroll
+    for (int first = 0; first < kCols; first += kTogether) {
+#pragma unroll
+      for (int width = kTogether / 2; width > 0; width /= 2) {
+#pragma unroll
+        for (int i = 0; i < width; ++i) term[first + i] += term[first + i + width];
+      }
+      if (is_first && first == 0) {
+        sum->hi = term[0];
+      } else {
+        sum->add(term[first]);
+      }
+    }
   }
 
   __device__ __forceinline__ void copy(int pack, Acc (&value)[kCols]) const {
@@ -269,20 +293,23 @@ class TermPacks {
   TermFactor<Acc> factor_;
 };
 
-// The sum over `lanes` neighbouring lanes, as the way of holding needs it.
-template <typename Held, typename T>
-__device__ __forceinline__ CompensatedSum<T> held_lanes_sum(CompensatedSum<T> sum, int lanes,
-                                                            bool is_log) {
+// The sums over `lanes` neighbouring lanes, as the way of holding needs them.
+template <typename Held, typename T, int kRows>
+__device__ __forceinline__ void held_lanes_sum(CompensatedSum<T> (&sum)[kRows], int lanes,
+                                               bool is_log) {
   if constexpr (Held::kPlainSums) {
     if (!is_log) {
 #pragma unroll
       for (int step = kWarpThreads / 2; step > 0; step /= 2) {
-        if (step < lanes) sum.hi += __shfl_xor_sync(kFullWarp, sum.hi, step);
+        if (step < lanes) {
+#pragma unroll
+          for (CompensatedSum<T> &s : sum) s.hi += __shfl_xor_sync(kFullWarp, s.hi, step);
+        }
       }
-      return sum;
+      return;
     }
   }
-  return lanes_sum(sum, lanes);
+  lanes_sum(sum, lanes);
 }
 
 template <typename X, typename Y, int kPacks>
