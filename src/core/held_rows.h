@@ -44,8 +44,7 @@ enum class RowAccess {
 // Whether a row goes element by element depends on its length alone, for it decides which columns a
 // lane has, and with them the order of additions; between the other two the address decides, and
 // every lane has the same columns. Two bytes are too few to go one by one.
-constexpr RowAccess row_access(std::int64_t cols, int x_bytes, std::uintptr_t x,
-                               std::uintptr_t y) {
+constexpr RowAccess row_access(std::int64_t cols, int x_bytes, std::uintptr_t x, std::uintptr_t y) {
   const std::uintptr_t lengths = static_cast<std::uintptr_t>(cols) * static_cast<unsigned>(x_bytes);
   const auto past_word = [](std::uintptr_t bytes) { return bytes % kHeldPackBytes != 0; };
   if (past_word(lengths)) return x_bytes == 2 ? RowAccess::kShifted : RowAccess::kUnits;

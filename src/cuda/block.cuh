@@ -62,8 +62,9 @@ __device__ __forceinline__ Merged<T> merge_warps(WarpPart<T> *parts, const WarpP
 // Threads of a block and blocks on a multiprocessor that the compiler keeps registers for. Parts of
 // words on their way take some more.
 template <typename X, typename Y, int kPacks>
-constexpr int kBlockMaxThreads =
-    kPacks == 4 ? block_most_threads_of_four(sizeof(X), sizeof(X) < sizeof(Y)) : 1024;
+constexpr int kBlockMaxThreads = kPacks == 4
+                                     ? block_most_threads_of_four(sizeof(X), sizeof(X) < sizeof(Y))
+                                     : 1024;
 template <typename X, RowAccess access>
 constexpr int kBlockResidentThreads =
     sizeof(X) == 8 ? 1024 : (sizeof(X) == 2 && access == RowAccess::kShifted ? 1280 : 1536);
@@ -72,8 +73,7 @@ template <typename X, typename Y, int kPacks, RowAccess access>
 __global__ void __launch_bounds__(
     kBlockMaxThreads<X, Y, kPacks>,
     kResident<kBlockResidentThreads<X, access> / kBlockMaxThreads<X, Y, kPacks>,
-              kBlockMaxThreads<X, Y, kPacks>>)
-    block_kernel(RowArgs args) {
+              kBlockMaxThreads<X, Y, kPacks>>) block_kernel(RowArgs args) {
   using Acc = AccOf<X>;
   using Held = HeldPacks<X, Y, kPacks>;
   constexpr int kRunCols = kWarpThreads * kPacks * kPackCols<X>;

@@ -15,13 +15,18 @@ constexpr int kWarpRowsALane = warp_rows_a_lane(kPacks);
 template <int kPacks>
 constexpr int kWarpOnlyLanes = warp_only_lanes(kPacks);
 
-// Blocks that should fit on a multiprocessor, so that the compiler keeps to their registers.
+// Blocks that should fit on a multiprocessor, so that the compiler keeps to their registers. Parts
+// of words on their way take some more.
 template <typename X, typename Y, int kPacks, RowAccess access>
-constexpr int kWarpBlocksPerSm =
-    sizeof(X) == 8 ? (kPacks > 4 ? 4 : 5)
-    : sizeof(X) < sizeof(Y)
-        ? (kPacks > 4 ? 4 : (access == RowAccess::kWords ? 6 : 5))
-        : (kPacks > 4 ? 7 : (access == RowAccess::kWords ? 9 : 7));
+constexpr int warp_blocks_per_sm() {
+  constexpr bool kWords = access == RowAccess::kWords;
+  if (sizeof(X) == 8) return kPacks > 4 ? 4 : 5;
+  if (sizeof(X) < sizeof(Y)) return kPacks > 4 ? 4 : (kWords ? 6 : 5);
+  if (sizeof(X) == 2 && !kWords) return kPacks == 1 || kPacks > 4 ? 6 : 7;
+  return kPacks > 4 || !kWords ? 7 : 9;
+}
+template <typename X, typename Y, int kPacks, RowAccess access>
+constexpr int kWarpBlocksPerSm = warp_blocks_per_sm<X, Y, kPacks, access>();
 
 // A block is blockDim.x lanes a row (a power of two up to 32) by as many rows as fill its warps.
 template <typename X, typename Y, int kPacks, RowAccess access>

@@ -2,14 +2,15 @@
 // serves which rows.
 //
 // A row (for BLOCK: a warp's run of one) is shared by `lanes` lanes, a power of two: lane g of them
-// holds packs g, g + lanes, ... or, where rows go by elements, elements g, g + lanes, ... A warp has
-// 32 / lanes rows at a time, kRows times. No byte outside the tensor is read, and none outside the
-// rows written.
+// holds packs g, g + lanes, ... or, where rows go by elements, elements g, g + lanes, ... A warp
+// has 32 / lanes rows at a time, kRows times. No byte outside the tensor is read, and none outside
+// the rows written.
 #pragma once
 
 #include "core/held_rows.h"
 #include "core/shifted.h"
 #include "cuda/prim/held.cuh"
+#include "cuda/prim/word_ends.cuh"
 
 namespace softmax {
 
@@ -214,7 +215,8 @@ struct WarpRows {
     std::uint32_t part[kRows][kPacks][kPackParts];
     int past[kRows];
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) past[r] = kSize == 2 ? bytes_past(x + row(r) * cols, kPartBytes) : 0;
+    for (int r = 0; r < kRows; ++r)
+      past[r] = kSize == 2 ? bytes_past(x + row(r) * cols, kPartBytes) : 0;
     with_full_packs(inside, [&](auto full) {
       constexpr int kFull = decltype(full)::value;
 #pragma unroll
@@ -233,7 +235,8 @@ struct WarpRows {
           for (int i = 0; i < kPackParts; ++i) {
             // Rows of wider types are whole packs here.
             const int begin = kSize == 2 ? i * kPartBytes - past[r] : 0;
-            const bool may = p < kFull || (begin < limit && (p > 0 || i > 0 || begin >= 0 || !is_first));
+            const bool may =
+                p < kFull || (begin < limit && (p > 0 || i > 0 || begin >= 0 || !is_first));
             part[r][p][i] = may ? from[p * lanes * kParts + i] : 0u;
           }
         }
@@ -361,9 +364,9 @@ struct WarpRows {
         const int at = ((p * lanes + member) * kYWords + w) * kWordBytes;
         const bool is_first = p == 0 && w == 0 && member == 0;
         if (p >= kFull) {
-          store_word_at<hint>(row_at, at, merged, is_first ? shift.total() : 0, end);
+          store_word_at<Y, hint>(row_at, at, merged, is_first ? shift.total() : 0, end);
         } else if (is_first && !shift.is_zero()) {
-          store_after(row_at, merged, shift);
+          store_after<Y>(row_at, merged, shift);
         } else {
           store_raw<hint>(row_at + at, merged);
         }
@@ -373,55 +376,10 @@ struct WarpRows {
     const int at = kPacks * lanes * kYWords * kWordBytes;
     if (is_last_member) {
       if constexpr (kFull == kPacks) {
-        store_before(row_at + at, last, shift);
+        store_before<Y>(row_at + at, last, shift);
       } else {
-        store_word_at<hint>(row_at, at, last, 0, end);
+        store_word_at<Y, hint>(row_at, at, last, 0, end);
       }
-    }
-  }
-
-  // The bytes from `from` on of the 16 at row_at + at, as far as the row goes: in pieces where its
-  // neighbours have the others.
-  template <StoreHint hint>
-  static __device__ __forceinline__ void store_word_at(unsigned char *row_at, int at,
-                                                       const RawPack &word, int from, int end) {
-    const WordBytes bytes = bytes_of_row(at, from, end);
-    if (bytes.all()) {
-      store_raw<hint>(row_at + at, word);
-    } else if (bytes.any()) {
-#pragma unroll
-      for (int i = 0; i < kParts; ++i) {
-        const int begin = i * kPartBytes;
-        store_part(row_at + at, word, i, bytes.from <= begin && begin + kPartBytes <= bytes.to,
-                   bytes.to == begin + 2, bytes.from == begin + 2);
-      }
-    }
-  }
-
-  // The same for what lies before the shift, and from it on.
-  static __device__ __forceinline__ void store_before(unsigned char *to, const RawPack &word,
-                                                      WordShift shift) {
-#pragma unroll
-    for (int i = 0; i < kParts; ++i) {
-      store_part(to, word, i, i < shift.parts, i == shift.parts && shift.bytes != 0, false);
-    }
-  }
-  static __device__ __forceinline__ void store_after(unsigned char *to, const RawPack &word,
-                                                     WordShift shift) {
-#pragma unroll
-    for (int i = 0; i < kParts; ++i) {
-      const bool is_split = i == shift.parts && shift.bytes != 0;
-      store_part(to, word, i, i >= shift.parts && !is_split, false, is_split);
-    }
-  }
-
-  static __device__ __forceinline__ void store_part(unsigned char *to, const RawPack &word, int i,
-                                                    bool all, bool low, bool high) {
-    if (all) reinterpret_cast<std::uint32_t *>(to)[i] = word.part[i];
-    if constexpr (sizeof(Y) == 2) {
-      std::uint16_t *half = reinterpret_cast<std::uint16_t *>(to) + 2 * i;
-      if (low) half[0] = static_cast<std::uint16_t>(word.part[i]);
-      if (high) half[1] = static_cast<std::uint16_t>(word.part[i] >> 16);
     }
   }
 };
