@@ -1,10 +1,9 @@
 // Packs at any address: core/shifted.h, and which way rows go (core/held_rows.h).
-#include "core/shifted.h"
-
 #include <cstring>
 #include <vector>
 
 #include "core/held_rows.h"
+#include "core/shifted.h"
 #include "support/catch.h"
 
 namespace softmax_test {
