@@ -1,6 +1,9 @@
-// How rows are laid out over registers: what the policies of WARP and BLOCK and their kernels must
-// agree on. A pack is 16 bytes of input; a thread holds `packs` of a row.
+// How rows are laid out over registers, and how they get there: what the policies of WARP and
+// BLOCK, the launch and the kernels must agree on. A pack is 16 bytes of input; a thread holds
+// `packs` of a row.
 #pragma once
+
+#include <cstdint>
 
 namespace softmax {
 
@@ -11,6 +14,12 @@ constexpr int kHeldPackBytes = 16;
 constexpr int kWarpBlockThreads = 128;
 constexpr int warp_rows_a_lane(int packs) { return packs < 4 ? 4 / packs : 1; }
 constexpr int kWarpMostPacks = 8;
+// Lanes that share a row up to a line's length, and the only number of them that goes with this
+// many packs; 0 where it depends on the row.
+constexpr int kWarpLineLanes = 8;
+constexpr int warp_only_lanes(int packs) {
+  return packs == 2 ? kWarpLineLanes : packs == kWarpMostPacks ? 32 : 0;
+}
 
 // BLOCK: up to this many threads hold four packs each and leave room for three blocks on a
 // multiprocessor; longer rows take twice as many packs, or, where 16-bit values are held as float32
@@ -25,12 +34,21 @@ constexpr int block_most_threads(int packs, bool widened) {
   return packs > 4 || widened ? 1024 : 512;
 }
 
-// Shared memory of one warp for rows at any address: a run of 32 lanes' packs, as they come in or
-// as they go out, whichever is more. Beside it, its first byte is up to 15 past the beginning, and
-// the last pack of a row is read whole.
-constexpr int stage_bytes(int packs_a_lane, int x_bytes, int y_bytes) {
-  return 32 * packs_a_lane * kHeldPackBytes * (y_bytes > x_bytes ? y_bytes / x_bytes : 1) +
-         2 * kHeldPackBytes;
+// The way between memory and registers.
+enum class RowAccess {
+  kWords,    // packs are aligned 16-byte words
+  kUnits,    // element by element, neighbouring lanes taking neighbouring ones
+  kShifted,  // packs as in kWords, at any address
+};
+
+// Whether a row goes element by element depends on its length alone, for it decides which columns a
+// lane has, and with them the order of additions; between the other two the address decides, and
+// every lane has the same columns. Two bytes are too few to go one by one.
+constexpr RowAccess row_access(std::int64_t cols, int x_bytes, std::uintptr_t x, std::uintptr_t y) {
+  const std::uintptr_t lengths = static_cast<std::uintptr_t>(cols) * static_cast<unsigned>(x_bytes);
+  const auto past_word = [](std::uintptr_t bytes) { return bytes % kHeldPackBytes != 0; };
+  if (past_word(lengths)) return x_bytes == 2 ? RowAccess::kShifted : RowAccess::kUnits;
+  return past_word(x | y) ? RowAccess::kShifted : RowAccess::kWords;
 }
 
 }  // namespace softmax

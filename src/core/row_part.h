@@ -272,4 +272,12 @@ SOFTMAX_HD TermFactor<T> term_factor(const RowFactors<T> &row, Split<T> scale) {
           fused_multiply_add(hi, row.correction, lo) * rescale};
 }
 
+// The same for terms against the row's own maximum, whose scale is one unit and whose sum is at
+// least 2^-1/2: a factor that is never small.
+template <typename T>
+SOFTMAX_HD TermFactor<T> whole_row_factor(const RowFactors<T> &row) {
+  constexpr T kFromUnit = T(0x1p-64);
+  return {T(1), row.inverse_sum * kFromUnit, row.inverse_sum * row.correction * kFromUnit};
+}
+
 }  // namespace softmax

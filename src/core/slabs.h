@@ -38,7 +38,7 @@ constexpr std::int64_t slot_bytes(std::int64_t range_bytes) {
   return round_up(range_bytes + 16, 128);
 }
 
-// A maximum and a sum in two parts, as they travel: MergePart of the accumulator type.
+// A row's part, as it travels: RowPart of the accumulator type.
 constexpr std::int64_t part_bytes(int accumulator_bytes) { return 4 * accumulator_bytes; }
 
 // TILE: slots and their barriers.

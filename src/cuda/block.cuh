@@ -10,23 +10,26 @@
 
 namespace softmax {
 
+// Threads of a block and blocks on a multiprocessor that the compiler keeps registers for. Parts of
+// words on their way take some more.
 template <typename X, typename Y, int kPacks>
-constexpr int kBlockMaxThreads = block_most_threads(kPacks, sizeof(X) < sizeof(Y));
-template <typename X, typename Y, int kPacks, bool kStaged>
-constexpr int kBlocksPerSm = kBlockMaxThreads<X, Y, kPacks> == 1024
-                                 ? 1
-                                 : (sizeof(X) == 8 || kStaged ? 2 : 3);
+constexpr int kBlockMaxThreads = kPacks == 4
+                                     ? block_most_threads_of_four(sizeof(X), sizeof(X) < sizeof(Y))
+                                     : 1024;
+template <typename X, RowAccess access>
+constexpr int kBlockResidentThreads =
+    sizeof(X) == 8 ? 1024 : (sizeof(X) == 2 && access == RowAccess::kShifted ? 1280 : 1536);
 
-template <typename X, typename Y, int kPacks, bool kStaged>
+template <typename X, typename Y, int kPacks, RowAccess access>
 __global__ void __launch_bounds__(
     kBlockMaxThreads<X, Y, kPacks>,
-    kResident<kBlocksPerSm<X, Y, kPacks, kStaged>, kBlockMaxThreads<X, Y, kPacks>>)
-    block_kernel(RowArgs args) {
+    kResident<kBlockResidentThreads<X, access> / kBlockMaxThreads<X, Y, kPacks>,
+              kBlockMaxThreads<X, Y, kPacks>>) block_kernel(RowArgs args) {
   using Acc = AccOf<X>;
   using Held = HeldPacks<X, Y, kPacks>;
   constexpr int kRunCols = kWarpThreads * kPacks * kPackCols<X>;
   __shared__ PartSlots<Acc, kWarpThreads> parts;
-  WarpRows<X, Y, kPacks, 1> run;
+  WarpRows<X, Y, kPacks, 1, true, kPacks> run;
 
   const int warp = threadIdx.x / kWarpThreads;
   run.present = 1;
@@ -39,16 +42,13 @@ __global__ void __launch_bounds__(
   const int left = static_cast<int>(args.cols) - first_col;
   run.cols = left < kRunCols ? left : kRunCols;
 
-  for (std::int64_t index = blockIdx.x;;) {
-    const std::int64_t first = index * args.cols + first_col;
+  for (std::int64_t row = blockIdx.x;;) {
+    const std::int64_t first = row * args.cols + first_col;
     const X *x = static_cast<const X *>(args.x) + first;
     Y *y = static_cast<Y *>(args.y) + first;
-    unsigned char *stage = warp_stage(warp, run.kStageBytes);
-    if (kStaged) {
-      run.load_staged(stage, x);
-    } else {
-      run.load(x);
-    }
+    run.has_before = row > 0 || warp > 0;
+    run.has_after = left > kRunCols || row < args.rows - 1;
+    run.template load<access>(x);
 
     const Acc max = lanes_max_or_nan(run.held[0].max());
     RowPart<Acc> part = lanes_part(run.held[0].sum(max, args.is_log), args.is_log);
@@ -59,17 +59,13 @@ __global__ void __launch_bounds__(
       part = merge_parts<Acc>(lanes_for(warps), 0, kWarpThreads, warps, Held::kNearLimit,
                               args.is_log, [&](int i) { return parts[i]; });
     }
-    const RowFactors<Acc> row = finish(part, args.empty_is_zero, args.is_log);
-    run.held[0].finish({row, part_scale(max, part.max, Held::kNearLimit), unknown_zero(args)},
+    const RowFactors<Acc> factors = finish(part, args.empty_is_zero, args.is_log);
+    run.held[0].finish({factors, part_scale(max, part.max, Held::kNearLimit), unknown_zero(args)},
                        args.is_log);
 
-    if (kStaged) {
-      run.template store_staged<kHeldStoreHint>(stage, y, args.is_log);
-    } else {
-      run.template store<kHeldStoreHint>(y, args.is_log);
-    }
-    index += gridDim.x;
-    if (index >= args.rows) break;
+    run.template store<access, kHeldStoreHint>(y, args.is_log);
+    row += gridDim.x;
+    if (row >= args.rows) break;
     __syncthreads();  // a warp that is ahead must not write over a part that is still read
   }
 }

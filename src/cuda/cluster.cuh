@@ -82,8 +82,8 @@ class ClusterExchange {
 // Slabs of a row, at most: the blocks of the largest cluster take a few each.
 constexpr int kMostClusterSlabs = 64;
 
-template <typename X, typename Y, int kPacks, bool kStaged>
-__global__ void __launch_bounds__(kSpreadMostThreads, kSpreadBlocksPerSm<X, Y, kPacks, kStaged>)
+template <typename X, typename Y, int kPacks, RowAccess access>
+__global__ void __launch_bounds__(kSpreadMostThreads, kSpreadBlocksPerSm<X, Y, kPacks>)
     cluster_kernel(RowArgs args) {
 #if SOFTMAX_BULK_COPY
   using Acc = AccOf<X>;
@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(kSpreadMostThreads, kSpreadBlocksPerSm<X, Y, k
   __shared__ std::uint64_t barriers[2];
   Exchange exchange(&parts[0], barriers, args.slabs, args.row_blocks);
   const int rank = static_cast<int>(blockIdx.x % args.row_blocks);
-  SpreadRows<X, Y, kPacks, kStaged, Exchange> rows(args, scratch, exchange, rank,
+  SpreadRows<X, Y, kPacks, access, Exchange> rows(args, scratch, exchange, rank,
                                                    blockIdx.x / args.row_blocks,
                                                    gridDim.x / args.row_blocks);
   if (threadIdx.x == 0) exchange.initialise();

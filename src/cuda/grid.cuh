@@ -72,8 +72,8 @@ class GridExchange {
 
 #endif  // SOFTMAX_BULK_COPY
 
-template <typename X, typename Y, int kPacks, bool kStaged>
-__global__ void __launch_bounds__(kSpreadMostThreads, kSpreadBlocksPerSm<X, Y, kPacks, kStaged>)
+template <typename X, typename Y, int kPacks, RowAccess access>
+__global__ void __launch_bounds__(kSpreadMostThreads, kSpreadBlocksPerSm<X, Y, kPacks>)
     grid_kernel(RowArgs args) {
 #if SOFTMAX_BULK_COPY
   using Acc = AccOf<X>;
@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(kSpreadMostThreads, kSpreadBlocksPerSm<X, Y, k
   RowPart<Acc> *const parts = reinterpret_cast<RowPart<Acc> *>(counters + teams);
   Exchange exchange(counters + team, parts + std::int64_t{2} * team * args.slabs, args.slabs,
                     args.row_blocks);
-  SpreadRows<X, Y, kPacks, kStaged, Exchange> rows(
+  SpreadRows<X, Y, kPacks, access, Exchange> rows(
       args, scratch, exchange, static_cast<int>(blockIdx.x) % args.row_blocks, team, teams);
   rows.begin();
   rows.run();

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "core/held_rows.h"
+
 namespace softmax {
 
 const void *naive_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype);
@@ -13,16 +15,16 @@ const void *vector_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype);
 const void *online_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype);
 const void *warp_online_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype);
 const void *tile_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype);
-const void *cluster_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype, std::int32_t packs,
-                               bool staged);
-const void *grid_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype, std::int32_t packs,
-                               bool staged);
 const void *reference_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype);
 
-// Of a row in registers: `packs` 16-byte words a thread; `staged` for rows at any address.
+// Of a row in registers: `packs` 16-byte words a thread, and how the rows lie in memory.
 const void *warp_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype, std::int32_t packs,
-                            bool staged);
+                            RowAccess access);
 const void *block_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype, std::int32_t packs,
-                             bool staged);
+                             RowAccess access);
+const void *cluster_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype, std::int32_t packs,
+                               RowAccess access);
+const void *grid_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype, std::int32_t packs,
+                            RowAccess access);
 
 }  // namespace softmax

@@ -13,7 +13,27 @@
 namespace softmax {
 namespace {
 
-const void *kernel_for(const Policy &policy, std::int32_t x_dtype, std::int32_t y_dtype) {
+// Rows in registers: the kernel also depends on what a thread holds, and on how the rows lie in
+// memory. The bits depend on the latter only as far as the row's length decides it.
+const void *held_kernel_for(const Policy &policy, const Problem &problem, const Buffers &buffers) {
+  const RowAccess access = row_access(problem.cols, dtype_size(problem.x_dtype),
+                                      reinterpret_cast<std::uintptr_t>(buffers.x),
+                                      reinterpret_cast<std::uintptr_t>(buffers.y));
+  const auto look_up = [&](auto kernel_for_rows) {
+    return kernel_for_rows(problem.x_dtype, problem.y_dtype, policy.packs, access);
+  };
+  switch (policy.algo) {
+    case SOFTMAX_ALGO_WARP: return look_up(warp_kernel_for);
+    case SOFTMAX_ALGO_BLOCK: return look_up(block_kernel_for);
+    case SOFTMAX_ALGO_CLUSTER: return look_up(cluster_kernel_for);
+    case SOFTMAX_ALGO_GRID: return look_up(grid_kernel_for);
+    default: return nullptr;
+  }
+}
+
+const void *kernel_for(const Policy &policy, const Problem &problem, const Buffers &buffers) {
+  const std::int32_t x_dtype = problem.x_dtype;
+  const std::int32_t y_dtype = problem.y_dtype;
   switch (policy.algo) {
     case SOFTMAX_ALGO_NAIVE: return naive_kernel_for(x_dtype, y_dtype);
     case SOFTMAX_ALGO_SHARED: return shared_kernel_for(x_dtype, y_dtype);
@@ -23,43 +43,8 @@ const void *kernel_for(const Policy &policy, std::int32_t x_dtype, std::int32_t 
     case SOFTMAX_ALGO_WARP_ONLINE: return warp_online_kernel_for(x_dtype, y_dtype);
     case SOFTMAX_ALGO_TILE: return tile_kernel_for(x_dtype, y_dtype);
     case SOFTMAX_ALGO_REFERENCE: return reference_kernel_for(x_dtype, y_dtype);
-    default: return nullptr;
+    default: return held_kernel_for(policy, problem, buffers);
   }
-}
-
-// Whether 16-byte words serve for every row of both buffers: the first begins with one, and rows
-// are whole ones.
-bool is_word_aligned(const Problem &problem, const Buffers &buffers) {
-  const auto x = reinterpret_cast<std::uintptr_t>(buffers.x);
-  const auto y = reinterpret_cast<std::uintptr_t>(buffers.y);
-  const std::int64_t row_bytes = problem.cols * dtype_size(problem.x_dtype);
-  return ((x | y | static_cast<std::uintptr_t>(row_bytes)) & (kHeldPackBytes - 1)) == 0;
-}
-
-// Rows in registers: the kernel also depends on what a thread holds, and on whether rows must go by
-// way of shared memory. The bits do not depend on the latter.
-void plan_held(const Policy &policy, const Problem &problem, const Buffers &buffers,
-               Launch *launch) {
-  const bool staged = !is_word_aligned(problem, buffers);
-  const bool is_warp = policy.algo == SOFTMAX_ALGO_WARP;
-  launch->kernel = (is_warp ? warp_kernel_for : block_kernel_for)(problem.x_dtype, problem.y_dtype,
-                                                                  policy.packs, staged);
-  const int warps = (is_warp ? kWarpBlockThreads : policy.threads_per_row) / 32;
-  if (is_warp) launch->block.y = kWarpBlockThreads / launch->block.x;
-  if (!staged) return;
-  const int packs_a_lane = policy.packs * (is_warp ? warp_rows_a_lane(policy.packs) : 1);
-  launch->smem_bytes =
-      static_cast<std::size_t>(warps) *
-      stage_bytes(packs_a_lane, dtype_size(problem.x_dtype), dtype_size(problem.y_dtype));
-}
-
-void plan_spread(const DeviceCaps &caps, const Policy &policy, const Problem &problem,
-                 const Buffers &buffers, Launch *launch) {
-  const bool staged = !is_word_aligned(problem, buffers);
-  const bool is_grid = policy.algo == SOFTMAX_ALGO_GRID;
-  launch->kernel = (is_grid ? grid_kernel_for : cluster_kernel_for)(
-      problem.x_dtype, problem.y_dtype, policy.packs, staged);
-  (is_grid ? plan_grid : plan_cluster)(caps, policy, problem, staged, launch);
 }
 
 Launch plan(const DeviceCaps &caps, const Policy &policy, const Problem &problem,
@@ -71,11 +56,11 @@ Launch plan(const DeviceCaps &caps, const Policy &policy, const Problem &problem
   launch.args.cols = problem.cols;
   launch.args.is_log = problem.is_log();
   launch.args.empty_is_zero = problem.empty_is_zero();
-  launch.kernel = kernel_for(policy, problem.x_dtype, problem.y_dtype);
+  launch.kernel = kernel_for(policy, problem, buffers);
   switch (policy.algo) {
     case SOFTMAX_ALGO_TILE: plan_tile(caps, policy, problem, &launch); return launch;
-    case SOFTMAX_ALGO_CLUSTER:
-    case SOFTMAX_ALGO_GRID: plan_spread(caps, policy, problem, buffers, &launch); return launch;
+    case SOFTMAX_ALGO_CLUSTER: plan_cluster(caps, policy, problem, &launch); return launch;
+    case SOFTMAX_ALGO_GRID: plan_grid(caps, policy, problem, &launch); return launch;
     default: break;
   }
   // Rows go on grid.x, whose limit is 2^31 - 1 blocks; the kernels loop over what is left.
@@ -83,9 +68,8 @@ Launch plan(const DeviceCaps &caps, const Policy &policy, const Problem &problem
   launch.grid = dim3(static_cast<unsigned>(blocks < INT_MAX ? blocks : INT_MAX));
   launch.block = dim3(static_cast<unsigned>(policy.threads_per_row),
                       static_cast<unsigned>(policy.rows_per_block));
-  if (policy.algo == SOFTMAX_ALGO_WARP || policy.algo == SOFTMAX_ALGO_BLOCK) {
-    plan_held(policy, problem, buffers, &launch);
-  }
+  // A lane of WARP takes part in several of a block's rows.
+  if (policy.algo == SOFTMAX_ALGO_WARP) launch.block.y = kWarpBlockThreads / launch.block.x;
   return launch;
 }
 

@@ -5,7 +5,6 @@
 #include <climits>
 
 #include "core/dtype.h"
-#include "core/held_rows.h"
 #include "core/slabs.h"
 
 namespace softmax {
@@ -22,18 +21,14 @@ std::int64_t resident_blocks(const DeviceCaps &caps, const Policy &policy) {
 }
 
 // Everything but the grid.
-void spread(const Policy &policy, const Problem &problem, bool staged, Launch *launch) {
-  const int size = dtype_size(problem.x_dtype);
-  const Slabs slabs = cut_row(problem.cols, size, policy.packs, policy.slab_bytes);
+void spread(const Policy &policy, const Problem &problem, Launch *launch) {
+  const Slabs slabs =
+      cut_row(problem.cols, dtype_size(problem.x_dtype), policy.packs, policy.slab_bytes);
   RowArgs &args = launch->args;
   args.slabs = slabs.count;
   args.slab_cols = slabs.cols;
   args.row_blocks = std::min(policy.row_blocks, slabs.count);
   launch->block = dim3(static_cast<unsigned>(32 * slabs.warps));
-  if (staged) {
-    launch->smem_bytes = static_cast<std::size_t>(
-        slabs.warps * stage_bytes(policy.packs, size, dtype_size(problem.y_dtype)));
-  }
 }
 
 void set_teams(std::int64_t teams, Launch *launch) {
@@ -63,17 +58,17 @@ void plan_tile(const DeviceCaps &caps, const Policy &policy, const Problem &prob
 }
 
 // A team for every row, or as many as are resident, where the policy says how many that is.
-void plan_cluster(const DeviceCaps &caps, const Policy &policy, const Problem &problem, bool staged,
+void plan_cluster(const DeviceCaps &caps, const Policy &policy, const Problem &problem,
                   Launch *launch) {
-  spread(policy, problem, staged, launch);
+  spread(policy, problem, launch);
   launch->cluster = static_cast<unsigned>(launch->args.row_blocks);
   const std::int64_t resident = resident_blocks(caps, policy) / launch->args.row_blocks;
   set_teams(resident > 0 ? std::min(problem.rows, resident) : problem.rows, launch);
 }
 
-void plan_grid(const DeviceCaps &caps, const Policy &policy, const Problem &problem, bool staged,
+void plan_grid(const DeviceCaps &caps, const Policy &policy, const Problem &problem,
                Launch *launch) {
-  spread(policy, problem, staged, launch);
+  spread(policy, problem, launch);
   launch->cooperative = true;
   set_teams(std::min(problem.rows, resident_blocks(caps, policy) / launch->args.row_blocks),
             launch);

@@ -7,12 +7,11 @@
 namespace softmax {
 
 // Fill in grid, block, shared memory and the arguments that the kernel's own header explains.
-// `staged`: rows go by way of shared memory.
 void plan_tile(const DeviceCaps &caps, const Policy &policy, const Problem &problem,
                Launch *launch);
-void plan_cluster(const DeviceCaps &caps, const Policy &policy, const Problem &problem, bool staged,
+void plan_cluster(const DeviceCaps &caps, const Policy &policy, const Problem &problem,
                   Launch *launch);
-void plan_grid(const DeviceCaps &caps, const Policy &policy, const Problem &problem, bool staged,
+void plan_grid(const DeviceCaps &caps, const Policy &policy, const Problem &problem,
                Launch *launch);
 
 // What GRID needs of global memory for this launch: counters, which must be 0, and sums.

@@ -12,26 +12,36 @@ namespace softmax {
 
 template <int kPacks>
 constexpr int kWarpRowsALane = warp_rows_a_lane(kPacks);
+template <int kPacks>
+constexpr int kWarpOnlyLanes = warp_only_lanes(kPacks);
 
-// Blocks that should fit on a multiprocessor, so that the compiler keeps to their registers.
-template <typename X, typename Y, int kPacks, bool kStaged>
-constexpr int kWarpBlocksPerSm =
-    sizeof(X) == 8                                                           ? (kPacks > 4 ? 4 : 5)
-    : sizeof(X)<sizeof(Y) ? (kPacks > 4 ? 4 : (kStaged ? 5 : 6)) : kPacks> 4 ? 7
-                                                                             : (kStaged ? 7 : 9);
+// Blocks that should fit on a multiprocessor, so that the compiler keeps to their registers. Parts
+// of words on their way take some more.
+template <typename X, typename Y, int kPacks, RowAccess access>
+constexpr int warp_blocks_per_sm() {
+  constexpr bool kWords = access == RowAccess::kWords;
+  if (sizeof(X) == 8) return kPacks > 4 ? 4 : 5;
+  if (sizeof(X) < sizeof(Y)) return kPacks > 4 ? 4 : (kWords ? 6 : 5);
+  if (sizeof(X) == 2 && !kWords) return kPacks == 1 || kPacks > 4 ? 6 : 7;
+  return kPacks > 4 || !kWords ? 7 : 9;
+}
+template <typename X, typename Y, int kPacks, RowAccess access>
+constexpr int kWarpBlocksPerSm = warp_blocks_per_sm<X, Y, kPacks, access>();
 
 // A block is blockDim.x lanes a row (a power of two up to 32) by as many rows as fill its warps.
-template <typename X, typename Y, int kPacks, bool kStaged>
+template <typename X, typename Y, int kPacks, RowAccess access>
 __global__ void __launch_bounds__(
-    kWarpBlockThreads, kResident<kWarpBlocksPerSm<X, Y, kPacks, kStaged>, kWarpBlockThreads>)
+    kWarpBlockThreads, kResident<kWarpBlocksPerSm<X, Y, kPacks, access>, kWarpBlockThreads>)
     warp_kernel(RowArgs args) {
   using Acc = AccOf<X>;
   constexpr int kRows = kWarpRowsALane<kPacks>;
-  WarpRows<X, Y, kPacks, kRows> rows;
+  constexpr int kOnlyLanes = kWarpOnlyLanes<kPacks>;
+  // A row that half as many packs could hold would have half as many.
+  WarpRows<X, Y, kPacks, kRows, kOnlyLanes == kWarpThreads, kPacks / 2> rows;
 
   const int thread = threadIdx.y * blockDim.x + threadIdx.x;
   const int warp = thread / kWarpThreads;
-  rows.lanes = blockDim.x;
+  rows.lanes = kOnlyLanes != 0 ? kOnlyLanes : blockDim.x;
   rows.groups = blockDim.y / (kWarpBlockThreads / kWarpThreads);
   rows.group = threadIdx.y - warp * rows.groups;
   rows.member = threadIdx.x;
@@ -46,34 +56,25 @@ __global__ void __launch_bounds__(
     rows.present = left < at_once ? static_cast<int>(left) : at_once;
     const X *x = static_cast<const X *>(args.x) + first * args.cols;
     Y *y = static_cast<Y *>(args.y) + first * args.cols;
-    unsigned char *stage = warp_stage(warp, rows.kStageBytes);
-    if (kStaged) {
-      rows.load_staged(stage, x);
-    } else {
-      rows.load(x);
-    }
+    rows.has_before = first > 0;
+    rows.has_after = left > at_once;
+    rows.template load<access>(x);
 
     Acc max[kRows];
     RowPart<Acc> part[kRows];
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      max[r] = lanes_max_or_nan(rows.held[r].max(), rows.lanes);
-    }
+    for (int r = 0; r < kRows; ++r) max[r] = rows.held[r].max();
+    lanes_max_or_nan(max, rows.lanes);
 #pragma unroll
     for (int r = 0; r < kRows; ++r) part[r] = rows.held[r].sum(max[r], args.is_log);
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) part[r] = lanes_part(part[r], args.is_log, rows.lanes);
+    lanes_part(part, args.is_log, rows.lanes);
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       const RowFactors<Acc> row = finish(part[r], args.empty_is_zero, args.is_log);
-      rows.held[r].finish({row, {sum_unit<Acc>(), Acc(0)}, unknown_zero(args)}, args.is_log);
+      rows.held[r].finish_whole({row, {sum_unit<Acc>(), Acc(0)}, unknown_zero(args)}, args.is_log);
     }
 
-    if (kStaged) {
-      rows.template store_staged<kHeldStoreHint>(stage, y, args.is_log);
-    } else {
-      rows.template store<kHeldStoreHint>(y, args.is_log);
-    }
+    rows.template store<access, kHeldStoreHint>(y, args.is_log);
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "core/dtype.h"
 #include "core/held_rows.h"
+#include "core/slabs.h"
 
 namespace softmax {
 namespace {
@@ -86,7 +87,6 @@ bool warp_online_policy(const DeviceCaps &, const Problem &, Policy *policy, cha
 // neighbouring packs of one row after another. From 8 lanes, which is a whole line, on it is
 // cheaper to take more packs a lane than to reduce over more lanes.
 bool warp_policy(const DeviceCaps &, const Problem &p, Policy *policy, char *why, std::size_t cap) {
-  constexpr int kLineLanes = 8;
   const std::int64_t row = row_packs(p);
   if (row > kWarp * kWarpMostPacks) {
     return decline(why, cap, "a warp holds at most %d columns of %s",
@@ -95,7 +95,7 @@ bool warp_policy(const DeviceCaps &, const Problem &p, Policy *policy, char *why
   }
   int lanes = 1;
   int packs = 1;
-  while (lanes < kLineLanes && lanes < row) lanes *= 2;
+  while (lanes < kWarpLineLanes && lanes < row) lanes *= 2;
   while (packs < 4 && lanes * packs < row) packs *= 2;
   while (lanes < kWarp && lanes * packs < row) lanes *= 2;
   while (lanes * packs < row) packs *= 2;
@@ -104,15 +104,12 @@ bool warp_policy(const DeviceCaps &, const Problem &p, Policy *policy, char *why
   policy->rows_per_block = kWarpBlockThreads / lanes * rows_a_lane;
   policy->vec_bytes = kVectorBytes;
   policy->packs = packs;
-  policy->smem_bytes =
-      kWarpBlockThreads / kWarp *
-      stage_bytes(packs * rows_a_lane, dtype_size(p.x_dtype), dtype_size(p.y_dtype));
   return true;
 }
 
 // As many warps as the row fills, not a power of two of them: at N = 5120 that would leave a third
 // of the threads idle.
-bool block_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char *why,
+bool block_policy(const DeviceCaps &, const Problem &p, Policy *policy, char *why,
                   std::size_t cap) {
   const std::int64_t row = row_packs(p);
   const bool widened = is_widened(p);
@@ -125,20 +122,11 @@ bool block_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char
                    dtype_name(p.y_dtype));
   }
   const int warps = static_cast<int>((row + kWarp * packs - 1) / (kWarp * packs));
-  const std::int64_t smem =
-      kWarp * reduction_slot_bytes(p) +
-      std::int64_t{warps} * stage_bytes(packs, dtype_size(p.x_dtype), dtype_size(p.y_dtype));
-  if (smem > caps.smem_per_block_bytes) {
-    return decline(why, cap,
-                   "rows at any address need %" PRId64
-                   " bytes of shared memory, and a block has %" PRId64,
-                   smem, caps.smem_per_block_bytes);
-  }
   policy->threads_per_row = warps * kWarp;
   policy->rows_per_block = 1;
   policy->vec_bytes = kVectorBytes;
   policy->packs = packs;
-  policy->smem_bytes = smem;
+  policy->smem_bytes = kWarp * part_bytes(p.x_dtype == SOFTMAX_DTYPE_F64 ? 8 : 4);
   return true;
 }
 

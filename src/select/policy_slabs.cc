@@ -1,11 +1,11 @@
-// The policies of the kernels that stage rows in shared memory: TILE, CLUSTER, GRID.
+// The policies of TILE, whose rows lie in shared memory, and of CLUSTER and GRID, which spread a row
+// over the registers of several blocks.
 //
 // Slab size and threads are functions of N and the types: they decide the order of additions. How
 // many blocks share a row does not, so that may depend on M.
 #include <algorithm>
 
 #include "core/dtype.h"
-#include "core/held_rows.h"
 #include "core/slabs.h"
 #include "select/policy.h"
 
@@ -22,6 +22,10 @@ constexpr std::int64_t kReservedBytes = 1024;  // of shared memory, by the syste
 constexpr std::int64_t kStaticBytes = 1024;    // at most, of the kernels' own
 constexpr int kRegisters = 65536;              // a multiprocessor's
 
+std::int64_t row_part_bytes(const Problem &p) {
+  return part_bytes(p.x_dtype == SOFTMAX_DTYPE_F64 ? 8 : 4);
+}
+
 bool has_bulk_copies(const DeviceCaps &caps, char *why, std::size_t cap) {
   if (caps.compute_capability >= 90) return true;
   return decline(why, cap, "needs bulk copies: compute capability 9.0 or above, and this is %d.%d",
@@ -30,12 +34,6 @@ bool has_bulk_copies(const DeviceCaps &caps, char *why, std::size_t cap) {
 
 std::int64_t smem_per_sm(const DeviceCaps &caps) {
   return std::max(caps.smem_per_sm_bytes, caps.smem_per_block_bytes + kReservedBytes);
-}
-
-// What one block may have where `blocks` share a multiprocessor.
-std::int64_t smem_share(const DeviceCaps &caps, int blocks) {
-  return std::min(caps.smem_per_block_bytes, smem_per_sm(caps) / blocks - kReservedBytes) -
-         kStaticBytes;
 }
 
 int blocks_with(const DeviceCaps &caps, const Problem &p, int threads, std::int64_t smem_bytes) {
@@ -90,7 +88,7 @@ Slabs spread_policy(const Problem &p, std::int64_t most_blocks, Policy *policy) 
   }
   const Slabs slabs = cut_row(p.cols, size, policy->packs, policy->slab_bytes);
   policy->threads_per_row = kWarp * slabs.warps;
-  policy->smem_bytes = slabs.warps * stage_bytes(policy->packs, size, dtype_size(p.y_dtype));
+  policy->smem_bytes = kWarp * row_part_bytes(p);
   return slabs;
 }
 
@@ -106,6 +104,7 @@ bool cluster_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, ch
   }
   policy->cluster = static_cast<int>(std::min<std::int64_t>(slabs.count, most_blocks));
   policy->row_blocks = policy->cluster;
+  policy->smem_bytes += 2 * kMostClusterSlabs * row_part_bytes(p);
   return true;
 }
 
@@ -114,8 +113,9 @@ bool grid_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char 
   if (!has_bulk_copies(caps, why, cap)) return false;
   const Slabs slabs = spread_policy(p, 2 * caps.sm_count, policy);
   policy->blocks_per_sm = blocks_with(caps, p, policy->threads_per_row, policy->smem_bytes);
-  policy->row_blocks = static_cast<int>(std::min<std::int64_t>(
-      slabs.count, std::int64_t{caps.sm_count} * policy->blocks_per_sm));
+  const std::int64_t resident = std::int64_t{caps.sm_count} * policy->blocks_per_sm;
+  policy->row_blocks =
+      static_cast<int>(std::max<std::int64_t>(1, std::min<std::int64_t>(slabs.count, resident)));
   return true;
 }
 

@@ -55,11 +55,14 @@ TEST_CASE("a row in registers is right at every N up to 2100", "[held]") {
 }
 
 TEST_CASE("a row in registers has the same bits at every address", "[held][bits]") {
-  // In 16-byte words where the address allows, otherwise by way of shared memory.
+  // Input and output each at every offset from a word, on N that are whole words and others, among
+  // them the least and the most that a number of packs takes.
   Runner runner(device());
   for (const TypePair &types : kTypePairs) {
     const int last = 16 / format_of(types.x).size_bytes;
-    for (const std::int64_t cols : {2, 5, 8, 16, 40, 99, 128, 256, 511, 512, 1024, 2047, 4096}) {
+    const int y_last = 16 / format_of(types.y).size_bytes;
+    for (const std::int64_t cols :
+         {2, 5, 8, 16, 40, 99, 128, 256, 511, 512, 1024, 1025, 2047, 2048, 4095, 4096}) {
       constexpr std::int64_t kRows = 21;
       const Elements x = make_input(types.x, kRows, cols, Pattern::kNormal3, 32);
       for (const softmax_algo_t algo : holding(types, cols)) {
@@ -69,16 +72,53 @@ TEST_CASE("a row in registers has the same bits at every address", "[held][bits]
           std::string failure;
           const Elements aligned = runner.run(problem, x, &failure);
           CHECK(failure == "");
-          for (int offset = 0; offset < last; ++offset) {
-            for (const bool in_place : {false, true}) {
-              if (in_place && !can_be_in_place(types)) continue;
-              problem.in_place = in_place;
-              problem.x_offset = offset;
-              problem.y_offset = (3 * offset + 1) % last;
-              const Elements y = runner.run(problem, x, &failure);
-              INFO(to_text(problem) << " " << failure);
-              CHECK((failure.empty() && y.bytes == aligned.bytes));
+          const auto check_same = [&] {
+            const Elements y = runner.run(problem, x, &failure);
+            INFO(to_text(problem) << " " << failure);
+            CHECK((failure.empty() && y.bytes == aligned.bytes));
+          };
+          for (problem.x_offset = 0; problem.x_offset < last; ++problem.x_offset) {
+            // Every pair where rows are short; otherwise every shift between the two.
+            for (int turn = 0; turn < (cols <= 128 ? y_last : 2); ++turn) {
+              problem.y_offset = (3 * problem.x_offset + turn) % y_last;
+              check_same();
             }
+            problem.in_place = true;
+            if (can_be_in_place(types)) check_same();
+            problem.in_place = false;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a row in registers has the same bits wherever it is among others", "[held][bits]") {
+  // The first and the last row of a tensor are read with more care than those between; a warp's and
+  // a block's rows are counted in several ways.
+  Runner runner(device());
+  for (const TypePair &types : kTypePairs) {
+    for (const std::int64_t cols : {3, 7, 9, 33, 65, 129, 250, 515, 769, 1027, 2047, 3001}) {
+      constexpr std::int64_t kRows = 9;
+      const Elements x = make_input(types.x, kRows, cols, Pattern::kNormal3, 34);
+      const auto rows_of = [&](const Elements &from, std::int64_t first, std::int64_t count) {
+        Elements rows(from.dtype, count * cols);
+        for (std::int64_t k = 0; k < count * cols; ++k) rows.set(k, from[first * cols + k]);
+        return rows;
+      };
+      for (const softmax_algo_t algo : holding(types, cols)) {
+        Problem problem = problem_of(algo, types, kRows, cols);
+        problem.is_log = cols % 2 == 0;
+        std::string failure;
+        const Elements all = runner.run(problem, x, &failure);
+        CHECK(failure == "");
+        for (const std::int64_t first : {0, 1, 4, 8}) {
+          for (const std::int64_t count : {1, 2}) {
+            if (first + count > kRows) continue;
+            problem.rows = count;
+            const Elements some = runner.run(problem, rows_of(x, first, count), &failure);
+            INFO(to_text(problem) << " row " << first << " " << failure);
+            CHECK((failure.empty() && some.bytes == rows_of(all, first, count).bytes));
           }
         }
       }

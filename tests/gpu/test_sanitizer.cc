@@ -136,4 +136,34 @@ TEST_CASE("no bulk copy takes a byte before or behind its tensor", "[sanitizer]"
   }
 }
 
+TEST_CASE("no kernel with a row in registers leaves a tensor at any address", "[sanitizer]") {
+  // Of exactly the tensor's size and ending with it: parts of words at the ends, both ends in one
+  // part, rows that fill every pack and rows of one element more.
+  int turn = 0;
+  for (const TypePair &types : kTypePairs) {
+    for (const std::int64_t cols : {1, 2, 3, 7, 9, 31, 63, 65, 129, 255, 513, 1023, 2047, 4097}) {
+      for (const std::int64_t rows : {1, 2, 5}) {
+        const Elements x = make_input(types.x, rows, cols, Pattern::kNormal3, 73);
+        const Reference reference = make_reference(x, rows, cols);
+        for (const softmax_algo_t algo : device().algorithms_for(types.x, types.y, cols)) {
+          if (algo != SOFTMAX_ALGO_WARP && algo != SOFTMAX_ALGO_BLOCK) continue;
+          for (int offset = 0; offset < 16; offset += 5) {
+            ++turn;
+            Problem problem;
+            problem.algo = algo;
+            problem.types = types;
+            problem.is_log = turn % 2 == 0;
+            problem.in_place = can_be_in_place(types) && turn % 3 == 0;
+            problem.rows = rows;
+            problem.cols = cols;
+            problem.x_offset = (offset + turn) % 8;
+            problem.y_offset = offset % 8;
+            run_exactly(problem, x, reference);
+          }
+        }
+      }
+    }
+  }
+}
+
 }  // namespace softmax_test

@@ -4,18 +4,15 @@
 
 namespace softmax {
 
-const void *block_kernel_for(std::int32_t x, std::int32_t y, std::int32_t packs, bool staged) {
-  return for_types(x, y, [=](auto types) -> const void * {
+const void *block_kernel_for(std::int32_t x, std::int32_t y, std::int32_t packs, RowAccess access) {
+  return for_access(x, y, access, [=](auto types, auto way) -> const void * {
     using X = typename decltype(types)::X;
     using Y = typename decltype(types)::Y;
-    if (packs == 4) {
-      return address(staged ? block_kernel<X, Y, 4, true> : block_kernel<X, Y, 4, false>);
-    }
+    constexpr RowAccess kAccess = decltype(way)::value;
+    if (packs == 4) return address(block_kernel<X, Y, 4, kAccess>);
     // Eight packs of widened values are more than a thread can hold.
     if constexpr (sizeof(X) == sizeof(Y)) {
-      if (packs == 8) {
-        return address(staged ? block_kernel<X, Y, 8, true> : block_kernel<X, Y, 8, false>);
-      }
+      if (packs == 8) return address(block_kernel<X, Y, 8, kAccess>);
     }
     return nullptr;
   });

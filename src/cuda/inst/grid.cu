@@ -4,17 +4,15 @@
 
 namespace softmax {
 
-const void *grid_kernel_for(std::int32_t x, std::int32_t y, std::int32_t packs, bool staged) {
-  return for_types(x, y, [=](auto types) -> const void * {
+const void *grid_kernel_for(std::int32_t x, std::int32_t y, std::int32_t packs, RowAccess access) {
+  return for_access(x, y, access, [=](auto types, auto way) -> const void * {
     using X = typename decltype(types)::X;
     using Y = typename decltype(types)::Y;
-    if (packs == 4) {
-      return address(staged ? grid_kernel<X, Y, 4, true> : grid_kernel<X, Y, 4, false>);
-    }
-    if constexpr (sizeof(X) == sizeof(Y)) {
-      if (packs == 8) {
-        return address(staged ? grid_kernel<X, Y, 8, true> : grid_kernel<X, Y, 8, false>);
-      }
+    constexpr RowAccess kAccess = decltype(way)::value;
+    if (packs == 4) return address(grid_kernel<X, Y, 4, kAccess>);
+    // Eight packs of widened values, or of float64, are more than a thread can hold.
+    if constexpr (sizeof(X) == sizeof(Y) && sizeof(X) < 8) {
+      if (packs == 8) return address(grid_kernel<X, Y, 8, kAccess>);
     }
     return nullptr;
   });

@@ -1,7 +1,10 @@
 // One line instantiates a kernel for every pair of types and gives the function that looks it up.
 #pragma once
 
+#include <type_traits>
+
 #include "core/dtype.h"
+#include "core/held_rows.h"
 #include "cuda/kernels.h"
 #include "cuda/prim/row.cuh"
 
@@ -54,6 +57,26 @@ const void *for_types(std::int32_t x, std::int32_t y, LookUp look_up) {
     return look_up(TypesOf<__nv_bfloat16, float>());
   }
   return nullptr;
+}
+
+// The same for rows in registers: look_up(TypesOf<X, Y>(), the way to memory as a constant), for
+// the ways that rows of X have.
+template <typename LookUp>
+const void *for_access(std::int32_t x, std::int32_t y, RowAccess access, LookUp look_up) {
+  return for_types(x, y, [=](auto types) -> const void * {
+    switch (access) {
+      case RowAccess::kWords:
+        return look_up(types, std::integral_constant<RowAccess, RowAccess::kWords>());
+      case RowAccess::kUnits:
+        if constexpr (sizeof(typename decltype(types)::X) > 2) {
+          return look_up(types, std::integral_constant<RowAccess, RowAccess::kUnits>());
+        }
+        return nullptr;
+      case RowAccess::kShifted:
+        return look_up(types, std::integral_constant<RowAccess, RowAccess::kShifted>());
+    }
+    return nullptr;
+  });
 }
 
 }  // namespace softmax

@@ -115,6 +115,9 @@ class RawPacks {
     row_ = factors.row;
     output_ = CoarseOutput(row_.max, row_.inverse_sum);
   }
+  __device__ __forceinline__ void finish_whole(const HeldFactors<float> &factors, bool is_log) {
+    finish(factors, is_log);
+  }
   __device__ __forceinline__ void output(int pack, bool is_log, float (&y)[kCols]) const {
     unpack<X>(raw_[pack], y);
     if (is_log) {
@@ -234,6 +237,11 @@ class TermPacks {
 #pragma unroll
       for (Acc &term : value_) term *= factor_.before;
     }
+  }
+  // The same where these are all of the row's terms, taken against its own maximum.
+  __device__ __forceinline__ void finish_whole(const HeldFactors<Acc> &factors, bool) {
+    row_ = factors.row;
+    factor_ = whole_row_factor(factors.row);
   }
   __device__ __forceinline__ void output(int pack, bool is_log, Acc (&y)[kCols]) const {
     copy(pack, y);

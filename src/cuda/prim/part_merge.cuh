@@ -13,14 +13,23 @@ __device__ __forceinline__ double max_or_nan(double a, double b) {
   return a < b || b != b ? b : a;
 }
 
-// Over groups of `lanes` neighbouring lanes, a power of two that the whole warp agrees on.
-template <typename T>
-__device__ __forceinline__ T lanes_max_or_nan(T value, int lanes = kWarpThreads) {
+// Over groups of `lanes` neighbouring lanes, a power of two that the whole warp agrees on, for
+// several rows at once: one question a step, and no row waits for another's shuffles.
+template <typename T, int kRows>
+__device__ __forceinline__ void lanes_max_or_nan(T (&value)[kRows], int lanes) {
 #pragma unroll
   for (int step = kWarpThreads / 2; step > 0; step /= 2) {
-    if (step < lanes) value = max_or_nan(value, __shfl_xor_sync(kFullWarp, value, step));
+    if (step < lanes) {
+#pragma unroll
+      for (T &v : value) v = max_or_nan(v, __shfl_xor_sync(kFullWarp, v, step));
+    }
   }
-  return value;
+}
+template <typename T>
+__device__ __forceinline__ T lanes_max_or_nan(T value, int lanes = kWarpThreads) {
+  T one[1] = {value};
+  lanes_max_or_nan(one, lanes);
+  return one[0];
 }
 
 __device__ __forceinline__ WideSum<float> shuffled(const WideSum<float> &sum, int step) {
@@ -33,18 +42,26 @@ __device__ __forceinline__ WideSum<double> shuffled(const WideSum<double> &sum, 
   return other;
 }
 
-// Of parts with the same maximum.
-template <typename T>
-__device__ __forceinline__ RowPart<T> lanes_part(RowPart<T> part, bool is_log,
-                                                 int lanes = kWarpThreads) {
+// Of parts with the same maximum in every lane of a row.
+template <typename T, int kRows>
+__device__ __forceinline__ void lanes_part(RowPart<T> (&part)[kRows], bool is_log, int lanes) {
 #pragma unroll
   for (int step = kWarpThreads / 2; step > 0; step /= 2) {
     if (step < lanes) {
-      part.others.add(shuffled(part.others, step));
-      if (is_log) part.ones += __shfl_xor_sync(kFullWarp, part.ones, step);
+#pragma unroll
+      for (RowPart<T> &p : part) {
+        p.others.add(shuffled(p.others, step));
+        if (is_log) p.ones += __shfl_xor_sync(kFullWarp, p.ones, step);
+      }
     }
   }
-  return part;
+}
+template <typename T>
+__device__ __forceinline__ RowPart<T> lanes_part(const RowPart<T> &part, bool is_log,
+                                                 int lanes = kWarpThreads) {
+  RowPart<T> one[1] = {part};
+  lanes_part(one, is_log, lanes);
+  return one[0];
 }
 
 // The union of the parts 0 .. count - 1, which `read` gives: lane i of `lanes` takes parts first + i,

@@ -35,28 +35,33 @@ __device__ __forceinline__ CompensatedSum<T> lanes_sum(CompensatedSum<T> sum) {
   return sum;
 }
 
-// The same over `lanes` of them, a power of two that the whole warp agrees on.
-template <typename T>
-__device__ __forceinline__ T lanes_max(T value, int lanes) {
-#pragma unroll
-  for (int step = kWarpThreads / 2; step > 0; step /= 2) {
-    if (step < lanes) value = fmax(value, __shfl_xor_sync(kFullWarp, value, step));
-  }
-  return value;
-}
-
-template <typename T>
-__device__ __forceinline__ CompensatedSum<T> lanes_sum(CompensatedSum<T> sum, int lanes) {
+// The same over `lanes` of them, a power of two that the whole warp agrees on, for several rows at
+// once: one question a step, and no row waits for another's shuffles.
+template <typename T, int kRows>
+__device__ __forceinline__ void lanes_max(T (&value)[kRows], int lanes) {
 #pragma unroll
   for (int step = kWarpThreads / 2; step > 0; step /= 2) {
     if (step < lanes) {
-      CompensatedSum<T> other;
-      other.hi = __shfl_xor_sync(kFullWarp, sum.hi, step);
-      other.lo = __shfl_xor_sync(kFullWarp, sum.lo, step);
-      sum.add(other);
+#pragma unroll
+      for (T &v : value) v = fmax(v, __shfl_xor_sync(kFullWarp, v, step));
     }
   }
-  return sum;
+}
+
+template <typename T, int kRows>
+__device__ __forceinline__ void lanes_sum(CompensatedSum<T> (&sum)[kRows], int lanes) {
+#pragma unroll
+  for (int step = kWarpThreads / 2; step > 0; step /= 2) {
+    if (step < lanes) {
+#pragma unroll
+      for (CompensatedSum<T> &s : sum) {
+        CompensatedSum<T> other;
+        other.hi = __shfl_xor_sync(kFullWarp, s.hi, step);
+        other.lo = __shfl_xor_sync(kFullWarp, s.lo, step);
+        s.add(other);
+      }
+    }
+  }
 }
 
 // One slot a warp of the block; the two reductions of a row have arrays of their own, so that one

@@ -19,8 +19,9 @@ namespace softmax {
 
 // A block's threads, at most, and how many such blocks should find room on a multiprocessor.
 constexpr int kSpreadMostThreads = 512;
-template <typename X, typename Y, int kPacks, bool kStaged>
-constexpr int kSpreadBlocksPerSm = sizeof(X) == 8 || sizeof(Y) > sizeof(X) || kPacks > 4 || kStaged ? 2 : 3;
+template <typename X, typename Y, int kPacks>
+constexpr int kSpreadBlocksPerSm =
+    sizeof(X) == 8 || sizeof(Y) > sizeof(X) || kPacks > 4 ? 2 : 3;
 
 // What the threads of a block share.
 template <typename T>
@@ -36,7 +37,7 @@ struct SpreadScratch {
 //
 // An Exchange has, for the first warp, post(slab, part) and wait(); for every thread after a barrier
 // behind that wait, part(slab); and next_row().
-template <typename X, typename Y, int kPacks, bool kStaged, typename Exchange>
+template <typename X, typename Y, int kPacks, RowAccess access, typename Exchange>
 class SpreadRows {
  public:
   using Acc = AccOf<X>;
@@ -99,14 +100,9 @@ class SpreadRows {
     const std::int64_t left = args_.cols - first;
     run_.cols = left < kRunCols ? static_cast<int>(left) : kRunCols;
     const X *const x = static_cast<const X *>(args_.x) + row_ * args_.cols + first;
-    if (kStaged) {
-      run_.load_staged(stage(), x);
-    } else {
-      run_.load(x);
-    }
-  }
-  __device__ __forceinline__ unsigned char *stage() const {
-    return warp_stage(warp(), run_.kStageBytes);
+    run_.has_before = row_ > 0 || first > 0;
+    run_.has_after = left > kRunCols || row_ < args_.rows - 1;
+    run_.template load<access>(x);
   }
 
   __device__ __forceinline__ RowPart<Acc> take_terms() {
@@ -178,17 +174,13 @@ class SpreadRows {
     const Split<Acc> scale = part_scale(own.max, scratch_.max, Held::kNearLimit);
     run_.held[0].finish({factors, scale, unknown_zero(args_)}, args_.is_log);
     Y *const y = static_cast<Y *>(args_.y) + row_ * args_.cols + first_col(slab);
-    if (kStaged) {
-      run_.template store_staged<kHeldStoreHint>(stage(), y, args_.is_log);
-    } else {
-      run_.template store<kHeldStoreHint>(y, args_.is_log);
-    }
+    run_.template store<access, kHeldStoreHint>(y, args_.is_log);
   }
 
   const RowArgs &args_;
   SpreadScratch<Acc> &scratch_;
   Exchange &exchange_;
-  WarpRows<X, Y, kPacks, 1> run_;
+  WarpRows<X, Y, kPacks, 1, true, kPacks> run_;
   std::int64_t row_;
   const std::int64_t row_step_;
   int first_slab_;
