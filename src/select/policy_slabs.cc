@@ -16,7 +16,6 @@ constexpr int kWarp = 32;
 constexpr int kTileThreads = 256;
 constexpr std::int64_t kMostTileRowBytes = 2048;
 constexpr int kMostSpreadThreads = 512;
-constexpr int kMostClusterSlabs = 64;
 constexpr std::int64_t kLeastSlabBytes = 16384;
 constexpr std::int64_t kReservedBytes = 1024;  // of shared memory, by the system, a block
 constexpr std::int64_t kStaticBytes = 1024;    // at most, of the kernels' own
@@ -101,8 +100,8 @@ bool cluster_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, ch
   if (!has_bulk_copies(caps, why, cap)) return false;
   const int most_blocks = caps.compute_capability < 120 ? 16 : 8;
   const Slabs slabs = spread_policy(p, most_blocks, policy);
-  if (slabs.count > kMostClusterSlabs) {
-    return decline(why, cap, "a row of more than %d slabs is for grid", kMostClusterSlabs);
+  if (slabs.count * slabs.warps > kMostClusterRuns) {
+    return decline(why, cap, "a row of more than %d runs is for grid", kMostClusterRuns);
   }
   policy->cluster = static_cast<int>(std::min<std::int64_t>(slabs.count, most_blocks));
   policy->row_blocks = policy->cluster;
