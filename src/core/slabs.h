@@ -17,6 +17,9 @@ constexpr std::int64_t round_up(std::int64_t a, std::int64_t multiple) {
   return ceil_div(a, multiple) * multiple;
 }
 
+// Runs of a row, at most, that the shared memory of CLUSTER's blocks has room for.
+constexpr int kMostClusterRuns = 512;
+
 // What a warp holds: `packs` words of 16 bytes a lane.
 constexpr std::int64_t run_bytes(int packs) { return std::int64_t{32} * 16 * packs; }
 

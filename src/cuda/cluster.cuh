@@ -1,26 +1,29 @@
 // Algorithm 13, CLUSTER: a row in the registers of the blocks of a thread-block cluster: one read, one
 // write (compute capability 9.0 and above).
 //
-// The blocks write their slabs' (max, sum) into each other's shared memory, each with the bytes that
-// the receiver's barrier counts: one exchange a row, and no block waits for another otherwise.
+// The warps write their runs' (max, sum) into the shared memory of every block, each with the bytes
+// that the receiver's barrier counts: one exchange a row, and nobody waits for anybody otherwise.
 #pragma once
 
 #include <cooperative_groups.h>
 
+#include "core/slabs.h"
 #include "cuda/prim/spread.cuh"
 
 namespace softmax {
 
 #if SOFTMAX_BULK_COPY
 
-// parts[2][slabs]: a block may be one row ahead of the others, but not two, because it waits for
-// all sums of every row.
+// parts[2][count]: a warp may be one row ahead of the others, but not two, because it waits for all
+// parts of every row.
 template <typename T>
 class ClusterExchange {
  public:
-  __device__ __forceinline__ ClusterExchange(RowPart<T> *parts, std::uint64_t *barriers,
-                                             int slabs, int blocks)
-      : parts_(parts), barriers_(barriers), slabs_(slabs), blocks_(blocks) {}
+  static constexpr bool kOfBlocks = false;
+
+  __device__ __forceinline__ ClusterExchange(RowPart<T> *parts, std::uint64_t *barriers, int count,
+                                             int blocks)
+      : parts_(parts), barriers_(barriers), count_(count), blocks_(blocks) {}
 
   // By thread 0, before a barrier of the whole cluster.
   __device__ __forceinline__ void initialise() const {
@@ -35,12 +38,12 @@ class ClusterExchange {
     cuda::ptx::barrier_cluster_wait(cuda::ptx::sem_acquire);
   }
 
-  // By the first warp, every lane with the same part.
-  __device__ __forceinline__ void post(int slab, const RowPart<T> &part) const {
-    const int lane = threadIdx.x;
+  // By a whole warp, every lane with the same part.
+  __device__ __forceinline__ void post(int run, const RowPart<T> &part) const {
+    const int lane = threadIdx.x % kWarpThreads;
     if (lane >= blocks_) return;
     const auto cluster = cooperative_groups::this_cluster();
-    RowPart<T> *const to = cluster.map_shared_rank(&parts_[parity() * slabs_ + slab], lane);
+    RowPart<T> *const to = cluster.map_shared_rank(&parts_[parity() * count_ + run], lane);
     std::uint64_t *const barrier = cluster.map_shared_rank(&barriers_[parity()], lane);
     constexpr int kWords = sizeof(RowPart<T>) / sizeof(std::uint64_t);
     std::uint64_t words[kWords];
@@ -52,18 +55,18 @@ class ClusterExchange {
     }
   }
 
-  // By the first warp: until all parts of the row are there.
+  // Until all parts of the row are there.
   __device__ __forceinline__ void wait() const {
     std::uint64_t *const barrier = &barriers_[parity()];
     if (threadIdx.x == 0) {
       namespace ptx = cuda::ptx;
       ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, barrier,
-                                     static_cast<std::uint32_t>(slabs_ * sizeof(RowPart<T>)));
+                                     static_cast<std::uint32_t>(count_ * sizeof(RowPart<T>)));
     }
     wait_for(barrier, (row_ >> 1) & 1);
   }
-  __device__ __forceinline__ RowPart<T> part(int slab) const {
-    return parts_[parity() * slabs_ + slab];
+  __device__ __forceinline__ RowPart<T> part(int run) const {
+    return parts_[parity() * count_ + run];
   }
   __device__ __forceinline__ void next_row() { ++row_; }
 
@@ -72,15 +75,12 @@ class ClusterExchange {
 
   RowPart<T> *parts_;
   std::uint64_t *barriers_;
-  int slabs_;
+  int count_;
   int blocks_;
   unsigned row_ = 0;
 };
 
 #endif  // SOFTMAX_BULK_COPY
-
-// Slabs of a row, at most: the blocks of the largest cluster take a few each.
-constexpr int kMostClusterSlabs = 64;
 
 template <typename X, typename Y, int kPacks, RowAccess access>
 __global__ void __launch_bounds__(kSpreadMostThreads, kSpreadBlocksPerSm<X, Y, kPacks>)
@@ -88,12 +88,13 @@ __global__ void __launch_bounds__(kSpreadMostThreads, kSpreadBlocksPerSm<X, Y, k
 #if SOFTMAX_BULK_COPY
   using Acc = AccOf<X>;
   using Exchange = ClusterExchange<Acc>;
-  __shared__ SpreadScratch<Acc> scratch;
-  __shared__ PartSlots<Acc, 2 * kMostClusterSlabs> parts;
+  __shared__ PartSlots<Acc, kWarpThreads> slots;
+  __shared__ PartSlots<Acc, 2 * kMostClusterRuns> parts;
   __shared__ std::uint64_t barriers[2];
-  Exchange exchange(&parts[0], barriers, args.slabs, args.row_blocks);
+  Exchange exchange(&parts[0], barriers, args.slabs * static_cast<int>(blockDim.x) / kWarpThreads,
+                    args.row_blocks);
   const int rank = static_cast<int>(blockIdx.x % args.row_blocks);
-  SpreadRows<X, Y, kPacks, access, Exchange> rows(args, scratch, exchange, rank,
+  SpreadRows<X, Y, kPacks, access, Exchange> rows(args, slots, exchange, rank,
                                                    blockIdx.x / args.row_blocks,
                                                    gridDim.x / args.row_blocks);
   if (threadIdx.x == 0) exchange.initialise();

@@ -24,17 +24,20 @@ struct alignas(128) TeamCounter {
 template <typename T>
 class GridExchange {
  public:
-  __device__ __forceinline__ GridExchange(TeamCounter *counter, RowPart<T> *parts, int slabs,
-                                          int blocks)
-      : counter_(counter), parts_(parts), slabs_(slabs), blocks_(blocks) {}
+  static constexpr bool kOfBlocks = true;
 
-  // By the first warp, every lane with the same part.
+  __device__ __forceinline__ GridExchange(TeamCounter *counter, RowPart<T> *parts, int count,
+                                          int blocks)
+      : counter_(counter), parts_(parts), count_(count), blocks_(blocks) {}
+
+  // By a whole warp, every lane with the same part.
   __device__ __forceinline__ void post(int slab, const RowPart<T> &part) const {
-    if (threadIdx.x == 0) row_parts()[slab] = part;
+    if (threadIdx.x % kWarpThreads == 0) row_parts()[slab] = part;
   }
 
-  // By the first warp: until all parts of the row are there.
+  // Until all parts of the row are there; every thread of the block comes here.
   __device__ __forceinline__ void wait() const {
+    __syncthreads();  // thread 0's release covers what the block has written
     if (threadIdx.x == 0) {
       cuda::atomic_ref<unsigned long long, cuda::thread_scope_device> arrivals(counter_->arrivals);
       arrivals.fetch_add(1, cuda::memory_order_release);
@@ -42,7 +45,7 @@ class GridExchange {
       while (arrivals.load(cuda::memory_order_acquire) < all) {
       }
     }
-    __syncwarp();
+    __syncthreads();
   }
   // Past L1, which may hold what lay there two rows ago.
   __device__ __forceinline__ RowPart<T> part(int slab) const {
@@ -60,12 +63,12 @@ class GridExchange {
 
  private:
   __device__ __forceinline__ RowPart<T> *row_parts() const {
-    return parts_ + (row_ & 1) * slabs_;
+    return parts_ + (row_ & 1) * count_;
   }
 
   TeamCounter *counter_;
   RowPart<T> *parts_;
-  int slabs_;
+  int count_;
   unsigned long long blocks_;
   unsigned long long row_ = 0;
 };
@@ -78,7 +81,7 @@ __global__ void __launch_bounds__(kSpreadMostThreads, kSpreadBlocksPerSm<X, Y, k
 #if SOFTMAX_BULK_COPY
   using Acc = AccOf<X>;
   using Exchange = GridExchange<Acc>;
-  __shared__ SpreadScratch<Acc> scratch;
+  __shared__ PartSlots<Acc, kWarpThreads> slots;
   const int team = static_cast<int>(blockIdx.x) / args.row_blocks;
   const int teams = static_cast<int>(gridDim.x) / args.row_blocks;
   TeamCounter *const counters = static_cast<TeamCounter *>(args.workspace);
@@ -86,7 +89,7 @@ __global__ void __launch_bounds__(kSpreadMostThreads, kSpreadBlocksPerSm<X, Y, k
   Exchange exchange(counters + team, parts + std::int64_t{2} * team * args.slabs, args.slabs,
                     args.row_blocks);
   SpreadRows<X, Y, kPacks, access, Exchange> rows(
-      args, scratch, exchange, static_cast<int>(blockIdx.x) % args.row_blocks, team, teams);
+      args, slots, exchange, static_cast<int>(blockIdx.x) % args.row_blocks, team, teams);
   rows.begin();
   rows.run();
 #endif

@@ -16,8 +16,6 @@ constexpr int kWarp = 32;
 constexpr int kTileThreads = 256;
 constexpr std::int64_t kMostTileRowBytes = 2048;
 constexpr int kMostSpreadThreads = 512;
-constexpr int kMostClusterSlabs = 64;
-constexpr std::int64_t kLeastSlabBytes = 16384;
 constexpr std::int64_t kReservedBytes = 1024;  // of shared memory, by the system, a block
 constexpr std::int64_t kStaticBytes = 1024;    // at most, of the kernels' own
 constexpr int kRegisters = 65536;              // a multiprocessor's
@@ -73,19 +71,13 @@ bool tile_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char 
 namespace {
 
 // What both need, and the slabs that come of it.
-Slabs spread_policy(const Problem &p, std::int64_t most_blocks, Policy *policy) {
+Slabs spread_policy(const Problem &p, std::int64_t slab_bytes, Policy *policy) {
   const int size = dtype_size(p.x_dtype);
-  const bool widened = dtype_size(p.y_dtype) > size;
-  const std::int64_t row_bytes = p.cols * size;
   policy->rows_per_block = 1;
   policy->vec_bytes = 16;
-  policy->packs = size == 2 && !widened ? 8 : 4;
-  // The fewest bytes a block that let `most_blocks` hold the row, from 16 KB on.
-  policy->slab_bytes = kLeastSlabBytes;
-  while (policy->slab_bytes < kMostSpreadThreads * 16 * policy->packs &&
-         ceil_div(row_bytes, policy->slab_bytes) > most_blocks) {
-    policy->slab_bytes *= 2;
-  }
+  policy->packs = size == 8 || dtype_size(p.y_dtype) > size ? 4 : 8;
+  // 1024 threads of 64 registers, or 512 of 128.
+  policy->slab_bytes = std::min<std::int64_t>(slab_bytes, kMostSpreadThreads * 16 * policy->packs);
   const Slabs slabs = cut_row(p.cols, size, policy->packs, policy->slab_bytes);
   policy->threads_per_row = kWarp * slabs.warps;
   policy->smem_bytes = kWarp * row_part_bytes(p);
@@ -98,24 +90,32 @@ bool cluster_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, ch
                     std::size_t cap) {
   if (!has_bulk_copies(caps, why, cap)) return false;
   const int most_blocks = caps.compute_capability < 120 ? 16 : 8;
-  const Slabs slabs = spread_policy(p, most_blocks, policy);
-  if (slabs.count > kMostClusterSlabs) {
-    return decline(why, cap, "a row of more than %d slabs is for grid", kMostClusterSlabs);
+  // The smallest slabs of which a cluster takes one a block: 16, 32 or 64 KB. Where that would be
+  // most of a multiprocessor for every block, two of 32 KB are better than one of 64.
+  const std::int64_t row_bytes = p.cols * dtype_size(p.x_dtype);
+  std::int64_t slab_bytes = 16384;
+  if (row_bytes > slab_bytes * most_blocks) slab_bytes = 32768;
+  if (row_bytes > slab_bytes * most_blocks && row_bytes <= 65536 * 10) slab_bytes = 65536;
+  const Slabs slabs = spread_policy(p, slab_bytes, policy);
+  if (std::int64_t{slabs.count} * slabs.warps > kMostClusterRuns) {
+    return decline(why, cap, "a row of more than %d runs is for grid", kMostClusterRuns);
   }
   policy->cluster = static_cast<int>(std::min<std::int64_t>(slabs.count, most_blocks));
   policy->row_blocks = policy->cluster;
-  policy->smem_bytes += 2 * kMostClusterSlabs * row_part_bytes(p);
+  policy->smem_bytes += 2 * kMostClusterRuns * row_part_bytes(p);
   return true;
 }
 
 bool grid_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char *why,
                  std::size_t cap) {
   if (!has_bulk_copies(caps, why, cap)) return false;
-  const Slabs slabs = spread_policy(p, 2 * caps.sm_count, policy);
+  const Slabs slabs = spread_policy(p, 65536, policy);
   policy->blocks_per_sm = blocks_with(caps, p, policy->threads_per_row, policy->smem_bytes);
+  // Teams of a quarter of the card hide each other's waiting; a few rows use all of it.
+  constexpr std::int64_t kFewRows = 4;
   const std::int64_t resident = std::int64_t{caps.sm_count} * policy->blocks_per_sm;
-  policy->row_blocks =
-      static_cast<int>(std::max<std::int64_t>(1, std::min<std::int64_t>(slabs.count, resident)));
+  const std::int64_t most = std::max<std::int64_t>(1, p.rows <= kFewRows ? resident : resident / 4);
+  policy->row_blocks = static_cast<int>(std::min<std::int64_t>(slabs.count, most));
   return true;
 }
 

@@ -1,10 +1,10 @@
 // Rows spread over several blocks, in registers: what CLUSTER and GRID share (compute capability 9.0
 // and above).
 //
-// A row is cut into slabs by N and the types alone, a slab into a run for each warp, as in BLOCK. A
-// block takes one slab or more of a row, sends each one's (max, sum) to whoever shares the row, and
-// writes its outputs when all of them have come: which block takes a slab, and how many share a
-// row, changes no bit.
+// A row is cut into runs by N and the types alone, one for a warp as in BLOCK; a block's runs are a
+// slab. The parts' (max, sum) go to whoever shares the row as soon as they are there, and when all of
+// the row have come every warp merges them for itself. Which block takes a slab, and how many share
+// a row, changes no bit.
 //
 // A block with several slabs of a row keeps the last of them in its registers and reads the others
 // again, the latest first: those are likeliest to be in L2 still.
@@ -23,20 +23,15 @@ template <typename X, typename Y, int kPacks>
 constexpr int kSpreadBlocksPerSm =
     sizeof(X) == 8 || sizeof(Y) > sizeof(X) || kPacks > 4 ? 2 : 3;
 
-// What the threads of a block share.
-template <typename T>
-struct SpreadScratch {
-  PartSlots<T, kWarpThreads> parts;
-  RowFactors<T> factors;
-  T max;  // the row's, -inf where it has no element above it
-};
+// Parts of a row that one warp still merges alone.
+constexpr int kFewParts = 128;
 
 #if SOFTMAX_BULK_COPY
 
 // One block's work on the rows first_row, first_row + row_step, ....
 //
-// An Exchange has, for the first warp, post(slab, part) and wait(); for every thread after a barrier
-// behind that wait, part(slab); and next_row().
+// An Exchange has kOfBlocks, which says whether parts are the blocks' (one barrier more) or the warps';
+// post(i, part) for whole warps; wait() and then part(i) for every thread; and next_row().
 template <typename X, typename Y, int kPacks, RowAccess access, typename Exchange>
 class SpreadRows {
  public:
@@ -44,10 +39,11 @@ class SpreadRows {
   using Held = HeldPacks<X, Y, kPacks>;
   static constexpr int kRunCols = kWarpThreads * kPacks * kPackCols<X>;
 
-  __device__ __forceinline__ SpreadRows(const RowArgs &args, SpreadScratch<Acc> &scratch,
+  // `slots`: for the block's warps to merge many parts together.
+  __device__ __forceinline__ SpreadRows(const RowArgs &args, PartSlots<Acc, kWarpThreads> &slots,
                                         Exchange &exchange, int rank, std::int64_t first_row,
                                         std::int64_t row_step)
-      : args_(args), scratch_(scratch), exchange_(exchange), row_(first_row), row_step_(row_step) {
+      : args_(args), slots_(slots), exchange_(exchange), row_(first_row), row_step_(row_step) {
     first_slab_ = static_cast<int>(std::int64_t{args.slabs} * rank / args.row_blocks);
     end_slab_ = static_cast<int>(std::int64_t{args.slabs} * (rank + 1) / args.row_blocks);
     run_.present = 1;
@@ -75,10 +71,11 @@ class SpreadRows {
         post(slab, own);
       }
       prefetch_next_row();
-      merge();
-      const RowFactors<Acc> factors = scratch_.factors;
+      exchange_.wait();
+      const RowPart<Acc> row = merge();
+      const RowFactors<Acc> factors = finish(row, args_.empty_is_zero, args_.is_log);
       for (int slab = end_slab_ - 1;; --slab) {
-        store(slab, own, factors);
+        store(slab, own.max, row.max, factors);
         if (slab == first_slab_) break;
         load(slab - 1);
         own = take_terms();
@@ -89,6 +86,7 @@ class SpreadRows {
 
  private:
   __device__ __forceinline__ int warp() const { return threadIdx.x / kWarpThreads; }
+  __device__ __forceinline__ int warps() const { return blockDim.x / kWarpThreads; }
 
   // The first column of this warp's run in a slab, from the row's first.
   __device__ __forceinline__ std::int64_t first_col(int slab) const {
@@ -110,25 +108,6 @@ class SpreadRows {
     return lanes_part(run_.held[0].sum(max, args_.is_log), args_.is_log);
   }
 
-  template <typename Read>
-  __device__ __forceinline__ RowPart<Acc> merge_over(int first, int stride, int count,
-                                                     Read read) const {
-    return merge_parts<Acc>(kWarpThreads, first, stride, count, Held::kNearLimit, args_.is_log,
-                            read);
-  }
-  __device__ __forceinline__ RowPart<Acc> merge_warps() const {
-    return merge_over(0, kWarpThreads, blockDim.x / kWarpThreads,
-                      [this](int i) { return scratch_.parts[i]; });
-  }
-
-  __device__ __forceinline__ void post(int slab, const RowPart<Acc> &own) {
-    // Not over what the first warp still reads of the slab before.
-    if (slab != first_slab_) __syncthreads();
-    if (run_.lane == 0) scratch_.parts[warp()] = own;
-    __syncthreads();
-    if (warp() == 0) exchange_.post(slab, merge_warps());
-  }
-
   // What the next row's loads will ask for comes to L2 while this row's sums meet.
   __device__ __forceinline__ void prefetch_next_row() const {
     if (row_ + row_step_ >= args_.rows || run_.lane != 0) return;
@@ -146,39 +125,48 @@ class SpreadRows {
                  : "memory");
   }
 
-  // Leaves the row's factors in the scratch. Many parts are merged by all warps, few by the first.
-  __device__ __forceinline__ void merge() {
-    const bool many = args_.slabs > 2 * kWarpThreads;
-    if (warp() == 0) exchange_.wait();
-    RowPart<Acc> row = RowPart<Acc>::of(Acc(0));
-    const auto part = [this](int i) { return exchange_.part(i); };
-    if (many) {
+  __device__ __forceinline__ void post(int slab, const RowPart<Acc> &own) {
+    if constexpr (Exchange::kOfBlocks) {
+      __syncthreads();  // not over what is still read
+      if (run_.lane == 0) slots_[warp()] = own;
       __syncthreads();
-      row = merge_over(warp() * kWarpThreads, static_cast<int>(blockDim.x), args_.slabs, part);
-      if (run_.lane == 0) scratch_.parts[warp()] = row;
-      __syncthreads();
+      if (warp() == 0) exchange_.post(slab, merge_warps());
+    } else {
+      exchange_.post(slab * warps() + warp(), own);
     }
-    if (warp() == 0) {
-      row = many ? merge_warps() : merge_over(0, kWarpThreads, args_.slabs, part);
-      const RowFactors<Acc> factors = finish(row, args_.empty_is_zero, args_.is_log);
-      if (run_.lane == 0) {
-        scratch_.factors = factors;
-        scratch_.max = row.max;
-      }
-    }
-    __syncthreads();
   }
 
-  __device__ __forceinline__ void store(int slab, const RowPart<Acc> &own,
+  template <typename Read>
+  __device__ __forceinline__ RowPart<Acc> merge_over(int first, int stride, int count,
+                                                     Read read) const {
+    return merge_parts<Acc>(kWarpThreads, first, stride, count, Held::kNearLimit, args_.is_log,
+                            read);
+  }
+  __device__ __forceinline__ RowPart<Acc> merge() {
+    const int count = Exchange::kOfBlocks ? args_.slabs : args_.slabs * warps();
+    const auto part = [this](int i) { return exchange_.part(i); };
+    if (count <= kFewParts) return merge_over(0, kWarpThreads, count, part);
+    const RowPart<Acc> some =
+        merge_over(warp() * kWarpThreads, static_cast<int>(blockDim.x), count, part);
+    __syncthreads();  // not over what is still read of the row before
+    if (run_.lane == 0) slots_[warp()] = some;
+    __syncthreads();
+    return merge_warps();
+  }
+  __device__ __forceinline__ RowPart<Acc> merge_warps() const {
+    return merge_over(0, kWarpThreads, warps(), [this](int i) { return slots_[i]; });
+  }
+
+  __device__ __forceinline__ void store(int slab, Acc own_max, Acc row_max,
                                         const RowFactors<Acc> &factors) {
-    const Split<Acc> scale = part_scale(own.max, scratch_.max, Held::kNearLimit);
+    const Split<Acc> scale = part_scale(own_max, row_max, Held::kNearLimit);
     run_.held[0].finish({factors, scale, unknown_zero(args_)}, args_.is_log);
     Y *const y = static_cast<Y *>(args_.y) + row_ * args_.cols + first_col(slab);
     run_.template store<access, kHeldStoreHint>(y, args_.is_log);
   }
 
   const RowArgs &args_;
-  SpreadScratch<Acc> &scratch_;
+  PartSlots<Acc, kWarpThreads> &slots_;
   Exchange &exchange_;
   WarpRows<X, Y, kPacks, 1, true, kPacks> run_;
   std::int64_t row_;
