@@ -1,5 +1,5 @@
-// Algorithm 13, CLUSTER: a row in the registers of the blocks of a thread-block cluster: one read, one
-// write (compute capability 9.0 and above).
+// Algorithm 13, CLUSTER: a row in the registers of the blocks of a thread-block cluster: one read,
+// one write (compute capability 9.0 and above).
 //
 // The warps write their runs' (max, sum) into the shared memory of every block, each with the bytes
 // that the receiver's barrier counts: one exchange a row, and nobody waits for anybody otherwise.
@@ -30,18 +30,23 @@ class ClusterExchange {
     for (int i = 0; i < 2; ++i) cuda::ptx::mbarrier_init(&barriers_[i], 1);
     cuda::ptx::fence_mbarrier_init(cuda::ptx::sem_release, cuda::ptx::scope_cluster);
   }
-  // Every thread, once, and then again before the first post: loads may lie between.
-  __device__ __forceinline__ static void arrive() {
-    cuda::ptx::barrier_cluster_arrive(cuda::ptx::sem_release);
+  // Every thread, once, and then again before the first post: loads may lie between. A block alone
+  // is not launched as a cluster.
+  __device__ __forceinline__ void arrive() const {
+    if (blocks_ > 1) cuda::ptx::barrier_cluster_arrive(cuda::ptx::sem_release);
   }
-  __device__ __forceinline__ static void meet() {
-    cuda::ptx::barrier_cluster_wait(cuda::ptx::sem_acquire);
+  __device__ __forceinline__ void meet() const {
+    if (blocks_ > 1) cuda::ptx::barrier_cluster_wait(cuda::ptx::sem_acquire);
   }
 
   // By a whole warp, every lane with the same part.
   __device__ __forceinline__ void post(int run, const RowPart<T> &part) const {
     const int lane = threadIdx.x % kWarpThreads;
     if (lane >= blocks_) return;
+    if (blocks_ == 1) {
+      parts_[parity() * count_ + run] = part;
+      return;
+    }
     const auto cluster = cooperative_groups::this_cluster();
     RowPart<T> *const to = cluster.map_shared_rank(&parts_[parity() * count_ + run], lane);
     std::uint64_t *const barrier = cluster.map_shared_rank(&barriers_[parity()], lane);
@@ -57,6 +62,10 @@ class ClusterExchange {
 
   // Until all parts of the row are there.
   __device__ __forceinline__ void wait() const {
+    if (blocks_ == 1) {
+      __syncthreads();
+      return;
+    }
     std::uint64_t *const barrier = &barriers_[parity()];
     if (threadIdx.x == 0) {
       namespace ptx = cuda::ptx;
@@ -82,9 +91,8 @@ class ClusterExchange {
 
 #endif  // SOFTMAX_BULK_COPY
 
-
 template <typename X, typename Y, int kPacks, RowAccess access>
-__global__ void __launch_bounds__(kSpreadMostThreads, kSpreadBlocksPerSm<X, Y, kPacks>)
+__global__ void __launch_bounds__(kSpreadMostThreads, kSpreadBlocksPerSm<X, Y, kPacks, access>)
     cluster_kernel(RowArgs args) {
 #if SOFTMAX_BULK_COPY
   using Acc = AccOf<X>;
@@ -95,13 +103,12 @@ __global__ void __launch_bounds__(kSpreadMostThreads, kSpreadBlocksPerSm<X, Y, k
   Exchange exchange(&parts[0], barriers, args.slabs * static_cast<int>(blockDim.x) / kWarpThreads,
                     args.row_blocks);
   const int rank = static_cast<int>(blockIdx.x % args.row_blocks);
-  SpreadRows<X, Y, kPacks, access, Exchange> rows(args, slots, exchange, rank,
-                                                   blockIdx.x / args.row_blocks,
-                                                   gridDim.x / args.row_blocks);
+  SpreadRows<X, Y, kPacks, access, Exchange> rows(
+      args, slots, exchange, rank, blockIdx.x / args.row_blocks, gridDim.x / args.row_blocks);
   if (threadIdx.x == 0) exchange.initialise();
-  Exchange::arrive();
+  exchange.arrive();
   rows.begin();
-  Exchange::meet();
+  exchange.meet();
   rows.run();
 #endif
 }

@@ -62,9 +62,7 @@ class GridExchange {
   __device__ __forceinline__ void next_row() { ++row_; }
 
  private:
-  __device__ __forceinline__ RowPart<T> *row_parts() const {
-    return parts_ + (row_ & 1) * count_;
-  }
+  __device__ __forceinline__ RowPart<T> *row_parts() const { return parts_ + (row_ & 1) * count_; }
 
   TeamCounter *counter_;
   RowPart<T> *parts_;
@@ -76,7 +74,7 @@ class GridExchange {
 #endif  // SOFTMAX_BULK_COPY
 
 template <typename X, typename Y, int kPacks, RowAccess access>
-__global__ void __launch_bounds__(kSpreadMostThreads, kSpreadBlocksPerSm<X, Y, kPacks>)
+__global__ void __launch_bounds__(kSpreadMostThreads, kSpreadBlocksPerSm<X, Y, kPacks, access>)
     grid_kernel(RowArgs args) {
 #if SOFTMAX_BULK_COPY
   using Acc = AccOf<X>;

@@ -23,12 +23,12 @@ constexpr OrderClass kOrderClasses[] = {
     {SOFTMAX_ALGO_ONLINE, 5},
     {SOFTMAX_ALGO_WARP_ONLINE, 6},
     {SOFTMAX_ALGO_WARP, 7},
+    // A row is cut into runs of as many columns as a warp holds, whose parts are merged in one tree
+    // over their numbers. It is the same where both hold as many packs (Policy::packs) and the row
+    // has at most 32 runs. A test holds every tuning row to that.
     {SOFTMAX_ALGO_BLOCK, 8},
+    {SOFTMAX_ALGO_CLUSTER, 8},
     {SOFTMAX_ALGO_TILE, 9},
-    // A row is cut into slabs, whose pairs are merged in the order of the columns. The order is the
-    // same where both cut the row alike: Policy::slab_bytes and threads_per_row. A test holds every
-    // tuning row to that.
-    {SOFTMAX_ALGO_CLUSTER, 10},
     {SOFTMAX_ALGO_GRID, 10},
     {SOFTMAX_ALGO_COLUMN, 11},
     {SOFTMAX_ALGO_REFERENCE, 12},

@@ -1,5 +1,5 @@
-// The policies of TILE, whose rows lie in shared memory, and of CLUSTER and GRID, which spread a row
-// over the registers of several blocks.
+// The policies of TILE, whose rows lie in shared memory, and of CLUSTER and GRID, which spread a
+// row over the registers of several blocks.
 //
 // Slab size and threads are functions of N and the types: they decide the order of additions. How
 // many blocks share a row does not, so that may depend on M.
@@ -61,7 +61,7 @@ bool tile_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char 
   policy->threads_per_row = power_of_two_at_least(ceil_div(row_bytes, 136), 1, kWarp);
   policy->rows_per_block = kTileThreads / policy->threads_per_row;
   policy->stages = 3;
-  policy->slab_bytes = 24576;
+  policy->slab_bytes = 32768;
   const std::int64_t rows = tile_rows(row_bytes, policy->slab_bytes, policy->rows_per_block);
   policy->smem_bytes = ring_bytes(slot_bytes(rows * row_bytes), policy->stages);
   policy->blocks_per_sm = blocks_with(caps, p, kTileThreads, policy->smem_bytes);
@@ -97,7 +97,7 @@ bool cluster_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, ch
   if (row_bytes > slab_bytes * most_blocks) slab_bytes = 32768;
   if (row_bytes > slab_bytes * most_blocks && row_bytes <= 65536 * 10) slab_bytes = 65536;
   const Slabs slabs = spread_policy(p, slab_bytes, policy);
-  if (slabs.count * slabs.warps > kMostClusterRuns) {
+  if (std::int64_t{slabs.count} * slabs.warps > kMostClusterRuns) {
     return decline(why, cap, "a row of more than %d runs is for grid", kMostClusterRuns);
   }
   policy->cluster = static_cast<int>(std::min<std::int64_t>(slabs.count, most_blocks));
@@ -114,9 +114,8 @@ bool grid_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char 
   // Teams of a quarter of the card hide each other's waiting; a few rows use all of it.
   constexpr std::int64_t kFewRows = 4;
   const std::int64_t resident = std::int64_t{caps.sm_count} * policy->blocks_per_sm;
-  const std::int64_t most = p.rows <= kFewRows ? resident : resident / 4;
-  policy->row_blocks =
-      static_cast<int>(std::max<std::int64_t>(1, std::min<std::int64_t>(slabs.count, most)));
+  const std::int64_t most = std::max<std::int64_t>(1, p.rows <= kFewRows ? resident : resident / 4);
+  policy->row_blocks = static_cast<int>(std::min<std::int64_t>(slabs.count, most));
   return true;
 }
 

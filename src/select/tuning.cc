@@ -9,43 +9,73 @@ namespace {
 
 // ---- sm_90, and later architectures until they are measured ----
 //
-// Provisional: not measured. Where each kernel's capacity puts its limit; scripts/tune gives the
-// rows that replace these. "Odd" rows are those whose length is no multiple of 16 bytes: there most
-// rows begin unaligned.
+// One NVIDIA H200, 2026-11-30, softmax out of place over 2^26 elements, buffers rotated past the
+// L2, CUDA graphs, medians. Scores are copy time over softmax time at the N in the comment, the
+// copy being the better of cudaMemcpyAsync and a 16-byte streaming kernel. "Odd" rows are those
+// whose length is no multiple of 16 bytes. Few rows: CLUSTER uses more of the card than one block.
+
+constexpr std::int64_t kFew = 16;
 
 constexpr TuningRow kSm90F32[] = {
-    {1024, SOFTMAX_ALGO_WARP},                      // provisional: not measured
-    {8192, SOFTMAX_ALGO_BLOCK},                     // provisional: not measured
-    {std::int64_t{1} << 20, SOFTMAX_ALGO_CLUSTER},  // provisional: not measured
-    {kNoLimit, SOFTMAX_ALGO_GRID},                  // provisional: not measured
+    {512, SOFTMAX_ALGO_WARP},    // 8: 0.98, 64: 0.97, 448: 1.03; block -, -, 1.03
+    {8192, SOFTMAX_ALGO_BLOCK},  // 768: 0.95, 1024: 0.98, 4096: 0.96; warp 1.03, 0.98, -
+    // 16384: 0.95, 32768: 0.87; cluster 0.77, 0.76
+    {32768, SOFTMAX_ALGO_BLOCK, kFew, SOFTMAX_ALGO_CLUSTER},
+    {524288, SOFTMAX_ALGO_CLUSTER},  // 65536: 0.73, 262144: 0.66, 524288: 0.61; grid -, 0.63, 0.60
+    {kNoLimit, SOFTMAX_ALGO_GRID},   // 1048576: 0.58, 16777216: 0.52
 };
+// WARP takes a power of two of lanes: best where they are nearly all in use.
 constexpr TuningRow kSm90F32Odd[] = {
-    {2048, SOFTMAX_ALGO_TILE},                      // provisional: not measured
-    {std::int64_t{1} << 20, SOFTMAX_ALGO_CLUSTER},  // provisional: not measured
-    {kNoLimit, SOFTMAX_ALGO_GRID},                  // provisional: not measured
+    {36, SOFTMAX_ALGO_TILE},     // 9: 0.66, 33: 0.84; warp 0.41, 0.77
+    {64, SOFTMAX_ALGO_WARP},     // 50: 0.96; tile 0.85
+    {96, SOFTMAX_ALGO_TILE},     // 65: 0.83; warp 0.71
+    {128, SOFTMAX_ALGO_WARP},    // 127: 0.98; tile 0.76
+    {192, SOFTMAX_ALGO_TILE},    // 129: 0.77; warp 0.69
+    {256, SOFTMAX_ALGO_WARP},    // 255: 1.01; tile 0.76, block 0.79
+    {320, SOFTMAX_ALGO_BLOCK},   // 257: 0.78; tile 0.73, warp 0.67
+    {1024, SOFTMAX_ALGO_WARP},   // 385: 0.89, 513: 0.88, 769: 1.01; block 0.90, 0.66, 0.90
+    {8192, SOFTMAX_ALGO_BLOCK},  // 1025: 0.86, 4097: 0.89
+    // 8193: 1.01, 12289: 0.97; cluster 0.73, 0.69
+    {16384, SOFTMAX_ALGO_BLOCK, kFew, SOFTMAX_ALGO_CLUSTER},
+    {262144, SOFTMAX_ALGO_CLUSTER},  // 16385: 0.80, 50257: 0.80, 131073: 0.63; block 0.68, -, -
+    {kNoLimit, SOFTMAX_ALGO_GRID},   // 262145: 0.65, 1048577: 0.54; cluster 0.59, -
 };
+// 16-bit inputs: measured with bf16 to bf16; f16, and float32 outputs, take the same rows.
 constexpr TuningRow kSm90Half[] = {
-    {2048, SOFTMAX_ALGO_WARP},                      // provisional: not measured
-    {16384, SOFTMAX_ALGO_BLOCK},                    // provisional: not measured
-    {std::int64_t{1} << 21, SOFTMAX_ALGO_CLUSTER},  // provisional: not measured
-    {kNoLimit, SOFTMAX_ALGO_GRID},                  // provisional: not measured
+    {640, SOFTMAX_ALGO_WARP},    // 8: 0.97, 64: 0.92, 512: 0.97; block -, -, 0.78
+    {1152, SOFTMAX_ALGO_BLOCK},  // 768: 1.00, 1024: 0.97; warp 0.95, 0.97
+    {1536, SOFTMAX_ALGO_WARP},   // 1536: 1.02; block 0.94
+    {8192, SOFTMAX_ALGO_BLOCK},  // 2048: 0.97, 8192: 0.96; warp 0.96, -
+    // 16384: 0.96, 32768: 0.94; cluster 0.88, 0.85
+    {32768, SOFTMAX_ALGO_BLOCK, kFew, SOFTMAX_ALGO_CLUSTER},
+    // 49152: 0.84, 128256: 0.81, 262144: 0.73, 1048576: 0.62; block 0.81, -; grid -, -, 0.66, 0.62
+    {1048576, SOFTMAX_ALGO_CLUSTER},
+    {kNoLimit, SOFTMAX_ALGO_GRID},  // 4194304: 0.54, 16777216: 0.49
 };
 constexpr TuningRow kSm90HalfOdd[] = {
-    {4096, SOFTMAX_ALGO_TILE},                      // provisional: not measured
-    {std::int64_t{1} << 21, SOFTMAX_ALGO_CLUSTER},  // provisional: not measured
-    {kNoLimit, SOFTMAX_ALGO_GRID},                  // provisional: not measured
+    {112, SOFTMAX_ALGO_TILE},    // 9: 0.37, 33: 0.65, 65: 0.64; warp 0.27, 0.27, 0.39
+    {128, SOFTMAX_ALGO_WARP},    // 127: 0.70; tile 0.58
+    {192, SOFTMAX_ALGO_TILE},    // 129: 0.58; warp 0.45
+    {256, SOFTMAX_ALGO_WARP},    // 255: 0.81; tile 0.58
+    {320, SOFTMAX_ALGO_TILE},    // 257: 0.56; warp 0.45
+    {512, SOFTMAX_ALGO_WARP},    // 385: 0.65, 511: 0.82; tile 0.37, 0.31; block 0.39, 0.51
+    {1024, SOFTMAX_ALGO_BLOCK},  // 513: 0.51, 769: 0.75, 1001: 0.91; warp 0.45, 0.65, 0.81
+    {1280, SOFTMAX_ALGO_WARP},   // 1025: 0.55; block 0.43
+    {8192, SOFTMAX_ALGO_BLOCK},  // 2049: 0.62, 3001: 0.84, 5121: 0.78
+    // 8193: 0.70, 16385: 0.79; cluster -, 0.41
+    {65536, SOFTMAX_ALGO_BLOCK, kFew, SOFTMAX_ALGO_CLUSTER},
+    {262144, SOFTMAX_ALGO_CLUSTER},  // 65537: 0.43, 201089: 0.41
+    {kNoLimit, SOFTMAX_ALGO_GRID},   // 262145: 0.38, 1048577: 0.36; cluster 0.38, -
 };
 constexpr TuningRow kSm90F64[] = {
-    {512, SOFTMAX_ALGO_WARP},                       // provisional: not measured
-    {4096, SOFTMAX_ALGO_BLOCK},                     // provisional: not measured
-    {std::int64_t{1} << 19, SOFTMAX_ALGO_CLUSTER},  // provisional: not measured
-    {kNoLimit, SOFTMAX_ALGO_GRID},                  // provisional: not measured
+    {256, SOFTMAX_ALGO_WARP},          // 64: 0.94, 256: 0.89; block -, 0.90
+    {16384, SOFTMAX_ALGO_BLOCK},       // 1024: 0.69, 16384: 0.64; cluster -, 0.49
+    {kNoLimit, SOFTMAX_ALGO_SHUFFLE},  // 32768: 0.41; cluster at 65536 0.36, grid at 262144 0.23
 };
-
 constexpr TuningRow kSm90F64Odd[] = {
-    {1024, SOFTMAX_ALGO_TILE},                      // provisional: not measured
-    {std::int64_t{1} << 19, SOFTMAX_ALGO_CLUSTER},  // provisional: not measured
-    {kNoLimit, SOFTMAX_ALGO_GRID},                  // provisional: not measured
+    {192, SOFTMAX_ALGO_TILE},          // 33: 0.56, 129: 0.52; warp 0.47, 0.44
+    {16384, SOFTMAX_ALGO_BLOCK},       // 1025: 0.58, 12289: 0.58; cluster -, 0.42
+    {kNoLimit, SOFTMAX_ALGO_SHUFFLE},  // 32768: 0.41; cluster at 50257 0.30
 };
 
 // ---- sm_75 to sm_89 ----

@@ -81,10 +81,10 @@ __device__ __forceinline__ std::uint32_t part_of(Pair pair) {
   memcpy(&part, &pair, sizeof part);
   return part;
 }
-// The larger of each of the two, dropping a NaN beside a number as fmax does.
+// The larger of each of the two, or a NaN.
 template <typename Pair>
 __device__ __forceinline__ std::uint32_t pair_max(std::uint32_t a, std::uint32_t b) {
-  return part_of(__hmax2(pair_of<Pair>(a), pair_of<Pair>(b)));
+  return part_of(__hmax2_nan(pair_of<Pair>(a), pair_of<Pair>(b)));
 }
 
 template <>
