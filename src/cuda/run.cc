@@ -76,7 +76,13 @@ Launch plan(const DeviceCaps &caps, const Policy &policy, const Problem &problem
 // GRID: in the caller's workspace where it is large enough and lies as counters must, else in
 // stream-ordered memory, which in a capture becomes the graph's own.
 cudaError_t enqueue_with_workspace(Launch *launch, const Problem &problem, const Buffers &buffers,
-                                   int ordinal, cudaStream_t stream) {
+                                   const DeviceCaps &caps, cudaStream_t stream) {
+  int blocks_per_sm = 0;
+  if (cudaError_t error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+          &blocks_per_sm, launch->kernel, static_cast<int>(launch->block.x), launch->smem_bytes)) {
+    return error;
+  }
+  fit_grid(std::int64_t{blocks_per_sm} * caps.sm_count, problem, launch);
   const std::size_t bytes = grid_workspace_bytes(*launch, problem);
   const bool lies_well = reinterpret_cast<std::uintptr_t>(buffers.workspace) % 128 == 0;
   const bool own = buffers.workspace == nullptr || buffers.workspace_bytes < bytes || !lies_well;
@@ -86,7 +92,7 @@ cudaError_t enqueue_with_workspace(Launch *launch, const Problem &problem, const
   }
   cudaError_t error =
       cudaMemsetAsync(launch->args.workspace, 0, grid_counter_bytes(*launch), stream);
-  if (error == cudaSuccess) error = enqueue(*launch, ordinal, stream);
+  if (error == cudaSuccess) error = enqueue(*launch, caps.ordinal, stream);
   if (own) {
     const cudaError_t freed = cudaFreeAsync(launch->args.workspace, stream);
     if (error == cudaSuccess) error = freed;
@@ -151,7 +157,7 @@ Status cuda_run(const DeviceCaps &caps, const CudaDevice &device, const Policy &
   // The calls' own results: cudaGetLastError would also report an older error of the caller's.
   const cudaError_t error =
       pending(policy.algo == SOFTMAX_ALGO_GRID
-                  ? enqueue_with_workspace(&launch, problem, buffers, caps.ordinal, stream)
+                  ? enqueue_with_workspace(&launch, problem, buffers, caps, stream)
                   : enqueue(launch, caps.ordinal, stream));
   if (error == cudaSuccess) return SOFTMAX_SUCCESS;
   return fail_cuda(status_of(error), error, "launching %s on CUDA device %d: %s (%s)",

@@ -74,6 +74,13 @@ void plan_grid(const DeviceCaps &caps, const Policy &policy, const Problem &prob
             launch);
 }
 
+void fit_grid(std::int64_t resident, const Problem &problem, Launch *launch) {
+  RowArgs &args = launch->args;
+  args.row_blocks = static_cast<std::int32_t>(
+      std::max<std::int64_t>(1, std::min<std::int64_t>(args.row_blocks, resident)));
+  set_teams(std::min(problem.rows, resident / args.row_blocks), launch);
+}
+
 std::size_t grid_counter_bytes(const Launch &launch) {
   return static_cast<std::size_t>(launch.grid.x / launch.args.row_blocks * kCounterBytes);
 }

@@ -14,6 +14,10 @@ void plan_cluster(const DeviceCaps &caps, const Policy &policy, const Problem &p
 void plan_grid(const DeviceCaps &caps, const Policy &policy, const Problem &problem,
                Launch *launch);
 
+// Blocks that wait for each other must all be resident: fits a GRID launch to how many are. That
+// changes who takes a slab, and no bit.
+void fit_grid(std::int64_t resident, const Problem &problem, Launch *launch);
+
 // What GRID needs of global memory for this launch: counters, which must be 0, and sums.
 std::size_t grid_counter_bytes(const Launch &launch);
 std::size_t grid_workspace_bytes(const Launch &launch, const Problem &problem);

@@ -42,7 +42,7 @@ std::string policy_text(const Policy &p) {
   field("vec", p.vec_bytes);
   field("packs", p.packs);
   field("cluster", p.cluster);
-  if (softmax::same_order(p.algo, SOFTMAX_ALGO_GRID)) field("slab", p.slab_bytes);
+  if (p.row_blocks > 0) field("slab", p.slab_bytes);
   if (p.slab_bytes != 0) return text;
   field("stages", p.stages);
   field("blocks/sm", p.blocks_per_sm);
