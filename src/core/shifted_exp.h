@@ -25,6 +25,8 @@ SOFTMAX_HD float max_or_nan(float a, float b) {
 #endif
 }
 
+SOFTMAX_HD double max_or_nan(double a, double b) { return a < b || b != b ? b : a; }
+
 template <typename T>
 class ShiftedExp {  // float64
  public:

@@ -19,7 +19,7 @@ constexpr std::int64_t kFew = 16;
 constexpr TuningRow kSm90F32[] = {
     {512, SOFTMAX_ALGO_WARP},    // 8: 0.98, 64: 0.97, 448: 1.03; block -, -, 1.03
     {8192, SOFTMAX_ALGO_BLOCK},  // 768: 0.95, 1024: 0.98, 4096: 0.96; warp 1.03, 0.98, -
-    // 16384: 0.95, 32768: 0.87; cluster 0.77, 0.76
+    // 16384: 0.95, 32768: 0.87; cluster 0.77, 0.76. M = 1, N = 32000, hot: 7.8 us; cluster 4.0
     {32768, SOFTMAX_ALGO_BLOCK, kFew, SOFTMAX_ALGO_CLUSTER},
     {524288, SOFTMAX_ALGO_CLUSTER},  // 65536: 0.73, 262144: 0.66, 524288: 0.61; grid -, 0.63, 0.60
     {kNoLimit, SOFTMAX_ALGO_GRID},   // 1048576: 0.58, 16777216: 0.52
@@ -27,11 +27,11 @@ constexpr TuningRow kSm90F32[] = {
 // WARP takes a power of two of lanes: best where they are nearly all in use.
 constexpr TuningRow kSm90F32Odd[] = {
     {36, SOFTMAX_ALGO_TILE},     // 9: 0.66, 33: 0.84; warp 0.41, 0.77
-    {64, SOFTMAX_ALGO_WARP},     // 50: 0.96; tile 0.85
-    {96, SOFTMAX_ALGO_TILE},     // 65: 0.83; warp 0.71
-    {128, SOFTMAX_ALGO_WARP},    // 127: 0.98; tile 0.76
-    {192, SOFTMAX_ALGO_TILE},    // 129: 0.77; warp 0.69
-    {256, SOFTMAX_ALGO_WARP},    // 255: 1.01; tile 0.76, block 0.79
+    {64, SOFTMAX_ALGO_WARP},     // 50: 0.96; tile 0.88
+    {96, SOFTMAX_ALGO_TILE},     // 65: 0.86; warp 0.71
+    {128, SOFTMAX_ALGO_WARP},    // 127: 0.98; tile 0.92
+    {192, SOFTMAX_ALGO_TILE},    // 129: 0.90; warp 0.69
+    {256, SOFTMAX_ALGO_WARP},    // 255: 1.01; tile 0.92, block 0.79
     {320, SOFTMAX_ALGO_BLOCK},   // 257: 0.78; tile 0.73, warp 0.67
     {1024, SOFTMAX_ALGO_WARP},   // 385: 0.89, 513: 0.88, 769: 1.01; block 0.90, 0.66, 0.90
     {8192, SOFTMAX_ALGO_BLOCK},  // 1025: 0.86, 4097: 0.89
@@ -45,27 +45,28 @@ constexpr TuningRow kSm90Half[] = {
     {640, SOFTMAX_ALGO_WARP},    // 8: 0.97, 64: 0.92, 512: 0.97; block -, -, 0.78
     {1152, SOFTMAX_ALGO_BLOCK},  // 768: 1.00, 1024: 0.97; warp 0.95, 0.97
     {1536, SOFTMAX_ALGO_WARP},   // 1536: 1.02; block 0.94
-    {8192, SOFTMAX_ALGO_BLOCK},  // 2048: 0.97, 8192: 0.96; warp 0.96, -
-    // 16384: 0.96, 32768: 0.94; cluster 0.88, 0.85
+    {24576,
+     SOFTMAX_ALGO_BLOCK},  // 2048: 0.97, 8192: 0.96, 16384: 0.96; warp 0.96; cluster -, -, 0.88
+    // 32768: 0.94; cluster 0.85. M = 1, N = 32000, hot: 4.8 us; cluster 4.6
     {32768, SOFTMAX_ALGO_BLOCK, kFew, SOFTMAX_ALGO_CLUSTER},
-    // 49152: 0.84, 128256: 0.81, 262144: 0.73, 1048576: 0.62; block 0.81, -; grid -, -, 0.66, 0.62
-    {1048576, SOFTMAX_ALGO_CLUSTER},
-    {kNoLimit, SOFTMAX_ALGO_GRID},  // 4194304: 0.54, 16777216: 0.49
+    // 49152: 0.84, 128256: 0.81, 262144: 0.73, 524288: 0.70; block 0.81, -; grid -, -, 0.66, 0.63
+    {524288, SOFTMAX_ALGO_CLUSTER},
+    // 1048576: 0.63, 4194304: 0.53, 16777216: 0.50; cluster 0.62. M = 1, N = 1048576: 12 us; 15
+    {kNoLimit, SOFTMAX_ALGO_GRID},
 };
 constexpr TuningRow kSm90HalfOdd[] = {
-    {112, SOFTMAX_ALGO_TILE},    // 9: 0.37, 33: 0.65, 65: 0.64; warp 0.27, 0.27, 0.39
-    {128, SOFTMAX_ALGO_WARP},    // 127: 0.70; tile 0.58
-    {192, SOFTMAX_ALGO_TILE},    // 129: 0.58; warp 0.45
-    {256, SOFTMAX_ALGO_WARP},    // 255: 0.81; tile 0.58
-    {320, SOFTMAX_ALGO_TILE},    // 257: 0.56; warp 0.45
-    {512, SOFTMAX_ALGO_WARP},    // 385: 0.65, 511: 0.82; tile 0.37, 0.31; block 0.39, 0.51
+    {112, SOFTMAX_ALGO_TILE},    // 9: 0.33, 33: 0.65, 65: 0.67; warp 0.27, 0.27, 0.39
+    {128, SOFTMAX_ALGO_WARP},    // 127: 0.70; tile 0.67
+    {192, SOFTMAX_ALGO_TILE},    // 129: 0.68; warp 0.45
+    {256, SOFTMAX_ALGO_WARP},    // 255: 0.81; tile 0.67
+    {352, SOFTMAX_ALGO_TILE},    // 257: 0.66; warp 0.45
+    {512, SOFTMAX_ALGO_WARP},    // 385: 0.65, 511: 0.82; tile 0.38, 0.36; block 0.39, 0.51
     {1024, SOFTMAX_ALGO_BLOCK},  // 513: 0.51, 769: 0.75, 1001: 0.91; warp 0.45, 0.65, 0.81
     {1280, SOFTMAX_ALGO_WARP},   // 1025: 0.55; block 0.43
-    {8192, SOFTMAX_ALGO_BLOCK},  // 2049: 0.62, 3001: 0.84, 5121: 0.78
-    // 8193: 0.70, 16385: 0.79; cluster -, 0.41
-    {65536, SOFTMAX_ALGO_BLOCK, kFew, SOFTMAX_ALGO_CLUSTER},
-    {262144, SOFTMAX_ALGO_CLUSTER},  // 65537: 0.43, 201089: 0.41
-    {kNoLimit, SOFTMAX_ALGO_GRID},   // 262145: 0.38, 1048577: 0.36; cluster 0.38, -
+    // 2049: 0.62, 3001: 0.84, 16385: 0.79, 50257: 0.57; cluster -, -, 0.46, 0.47
+    {65536, SOFTMAX_ALGO_BLOCK},
+    {131072, SOFTMAX_ALGO_CLUSTER},  // 65537: 0.43, 100353: 0.42
+    {kNoLimit, SOFTMAX_ALGO_GRID},   // 262145: 0.40, 1048577: 0.39; cluster 0.26, -
 };
 constexpr TuningRow kSm90F64[] = {
     {256, SOFTMAX_ALGO_WARP},          // 64: 0.94, 256: 0.89; block -, 0.90
@@ -73,7 +74,7 @@ constexpr TuningRow kSm90F64[] = {
     {kNoLimit, SOFTMAX_ALGO_SHUFFLE},  // 32768: 0.41; cluster at 65536 0.36, grid at 262144 0.23
 };
 constexpr TuningRow kSm90F64Odd[] = {
-    {192, SOFTMAX_ALGO_TILE},          // 33: 0.56, 129: 0.52; warp 0.47, 0.44
+    {192, SOFTMAX_ALGO_TILE},          // 33: 0.71, 129: 0.67; warp 0.47, 0.44
     {16384, SOFTMAX_ALGO_BLOCK},       // 1025: 0.58, 12289: 0.58; cluster -, 0.42
     {kNoLimit, SOFTMAX_ALGO_SHUFFLE},  // 32768: 0.41; cluster at 50257 0.30
 };

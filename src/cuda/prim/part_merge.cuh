@@ -9,10 +9,6 @@
 
 namespace softmax {
 
-__device__ __forceinline__ double max_or_nan(double a, double b) {
-  return a < b || b != b ? b : a;
-}
-
 // Over groups of `lanes` neighbouring lanes, a power of two that the whole warp agrees on, for
 // several rows at once: one question a step, and no row waits for another's shuffles.
 template <typename T, int kRows>
