@@ -26,13 +26,13 @@ constexpr TuningRow kSm90F32[] = {
 };
 // WARP takes a power of two of lanes: best where they are nearly all in use.
 constexpr TuningRow kSm90F32Odd[] = {
-    {36, SOFTMAX_ALGO_TILE},     // 9: 0.66, 33: 0.84; warp 0.41, 0.77
+    {36, SOFTMAX_ALGO_TILE},     // 9: 0.65, 33: 0.91; warp 0.41, 0.77
     {64, SOFTMAX_ALGO_WARP},     // 50: 0.96; tile 0.88
     {96, SOFTMAX_ALGO_TILE},     // 65: 0.86; warp 0.71
     {128, SOFTMAX_ALGO_WARP},    // 127: 0.98; tile 0.92
     {192, SOFTMAX_ALGO_TILE},    // 129: 0.90; warp 0.69
     {256, SOFTMAX_ALGO_WARP},    // 255: 1.01; tile 0.92, block 0.79
-    {320, SOFTMAX_ALGO_BLOCK},   // 257: 0.78; tile 0.73, warp 0.67
+    {352, SOFTMAX_ALGO_TILE},    // 257: 0.89; block 0.78, warp 0.67
     {1024, SOFTMAX_ALGO_WARP},   // 385: 0.89, 513: 0.88, 769: 1.01; block 0.90, 0.66, 0.90
     {8192, SOFTMAX_ALGO_BLOCK},  // 1025: 0.86, 4097: 0.89
     // 8193: 1.01, 12289: 0.97; cluster 0.73, 0.69
@@ -45,8 +45,7 @@ constexpr TuningRow kSm90Half[] = {
     {640, SOFTMAX_ALGO_WARP},    // 8: 0.97, 64: 0.92, 512: 0.97; block -, -, 0.78
     {1152, SOFTMAX_ALGO_BLOCK},  // 768: 1.00, 1024: 0.97; warp 0.95, 0.97
     {1536, SOFTMAX_ALGO_WARP},   // 1536: 1.02; block 0.94
-    {24576,
-     SOFTMAX_ALGO_BLOCK},  // 2048: 0.97, 8192: 0.96, 16384: 0.96; warp 0.96; cluster -, -, 0.88
+    {24576, SOFTMAX_ALGO_BLOCK},  // 2048: 0.97, 16384: 0.96; warp 0.96, -; cluster -, 0.88
     // 32768: 0.94; cluster 0.85. M = 1, N = 32000, hot: 4.8 us; cluster 4.6
     {32768, SOFTMAX_ALGO_BLOCK, kFew, SOFTMAX_ALGO_CLUSTER},
     // 49152: 0.84, 128256: 0.81, 262144: 0.73, 524288: 0.70; block 0.81, -; grid -, -, 0.66, 0.63
