@@ -25,13 +25,12 @@ constexpr OrderClass kOrderClasses[] = {
     {SOFTMAX_ALGO_WARP, 7},
     {SOFTMAX_ALGO_BLOCK, 8},
     {SOFTMAX_ALGO_TILE, 9},
-    // A row is cut into slabs, whose pairs are merged in the order of the columns. The order is the
-    // same where both cut the row alike: Policy::slab_bytes and threads_per_row. A test holds every
-    // tuning row to that.
+    // Both cut a row into slabs by N and the type alone, so that it does not matter how many blocks
+    // share it. But CLUSTER merges warps' parts and GRID blocks', and their slabs differ in length.
     {SOFTMAX_ALGO_CLUSTER, 10},
-    {SOFTMAX_ALGO_GRID, 10},
-    {SOFTMAX_ALGO_COLUMN, 11},
-    {SOFTMAX_ALGO_REFERENCE, 12},
+    {SOFTMAX_ALGO_GRID, 11},
+    {SOFTMAX_ALGO_COLUMN, 12},
+    {SOFTMAX_ALGO_REFERENCE, 13},
 };
 
 // 0 for what is in no class.

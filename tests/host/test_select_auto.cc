@@ -71,7 +71,7 @@ constexpr Candidate kMadeUp[] = {made_up<SOFTMAX_ALGO_WARP>(),   made_up<SOFTMAX
 
 constexpr TuningRow kRowsOfTable[] = {
     {1000, SOFTMAX_ALGO_TILE},
-    {100000, SOFTMAX_ALGO_CLUSTER, 16, SOFTMAX_ALGO_GRID},
+    {100000, SOFTMAX_ALGO_CLUSTER, 16, SOFTMAX_ALGO_CLUSTER},
     {kNoLimit, SOFTMAX_ALGO_GRID, 0, SOFTMAX_ALGO_AUTO, 4, SOFTMAX_ALGO_BLOCK}};
 constexpr TuningRow kRowsOfLadder[] = {{5000, SOFTMAX_ALGO_SHUFFLE},
                                        {kNoLimit, SOFTMAX_ALGO_ONLINE}};
@@ -145,7 +145,7 @@ TEST_CASE("without M_ADAPTIVE no choice that bits depend on looks at M", "[selec
               continue;
             }
             if (outcome != SelectOutcome::kChosen || many.policy == one.policy) continue;
-            const bool in_slabs = softmax::same_order(one.policy.algo, SOFTMAX_ALGO_GRID);
+            const bool in_slabs = one.policy.slab_bytes != 0;
             different += in_slabs && softmax::same_order(one.policy.algo, many.policy.algo) &&
                                  one.policy.slab_bytes == many.policy.slab_bytes &&
                                  one.policy.threads_per_row == many.policy.threads_per_row
@@ -175,7 +175,7 @@ TEST_CASE("few rows take another schedule, and any algorithm with M_ADAPTIVE", "
   const std::vector<std::int32_t> all = {SOFTMAX_ALGO_BLOCK, SOFTMAX_ALGO_CLUSTER,
                                          SOFTMAX_ALGO_GRID};
   CHECK(taken(all, 16, 50000) ==
-        "grid: the made-up table has it at N of 1001 to 100000 and M of at most 16");
+        "cluster: the made-up table has it at N of 1001 to 100000 and M of at most 16");
   CHECK(taken(all, 17, 50000) == "cluster: the made-up table has it at N of 1001 to 100000");
   CHECK(taken(all, 4, 200000) == "grid: the made-up table has it at N of 100001 and above");
   CHECK(taken(all, 4, 200000, SOFTMAX_FLAG_M_ADAPTIVE) ==
@@ -183,9 +183,6 @@ TEST_CASE("few rows take another schedule, and any algorithm with M_ADAPTIVE", "
         "M_ADAPTIVE");
   CHECK(taken(all, 5, 200000, SOFTMAX_FLAG_M_ADAPTIVE) ==
         "grid: the made-up table has it at N of 100001 and above");
-  // The schedule for few rows cannot run here: the one for many has the same bits.
-  CHECK(taken({SOFTMAX_ALGO_WARP, SOFTMAX_ALGO_CLUSTER}, 16, 50000) ==
-        "cluster: the made-up table has it at N of 1001 to 100000");
 }
 
 TEST_CASE("where the table's algorithm declines, the others are asked in a fixed order",
@@ -237,13 +234,13 @@ TEST_CASE("a policy that wants more shared memory than a block can have is decli
 }
 
 TEST_CASE("a tuning row whose schedules add up in different orders is refused", "[select]") {
-  const TuningRow slabs{kNoLimit, SOFTMAX_ALGO_CLUSTER, 8, SOFTMAX_ALGO_GRID};
-  const TuningRow mixed{kNoLimit, SOFTMAX_ALGO_CLUSTER, 8, SOFTMAX_ALGO_BLOCK};
+  const TuningRow same{kNoLimit, SOFTMAX_ALGO_CLUSTER, 8, SOFTMAX_ALGO_CLUSTER};
+  const TuningRow mixed{kNoLimit, SOFTMAX_ALGO_CLUSTER, 8, SOFTMAX_ALGO_GRID};
   const TuningRow adaptive{kNoLimit, SOFTMAX_ALGO_CLUSTER, 0, SOFTMAX_ALGO_AUTO,
                            8,        SOFTMAX_ALGO_BLOCK};
   const TuningRow without_rows{kNoLimit, SOFTMAX_ALGO_CLUSTER, 0, SOFTMAX_ALGO_GRID};
   const TuningRow without_algo{kNoLimit, SOFTMAX_ALGO_CLUSTER, 8, SOFTMAX_ALGO_AUTO};
-  CHECK(softmax::is_sound(slabs));
+  CHECK(softmax::is_sound(same));
   CHECK(softmax::is_sound(adaptive));
   CHECK_FALSE(softmax::is_sound(mixed));
   CHECK_FALSE(softmax::is_sound(without_rows));

@@ -117,44 +117,37 @@ TEST_CASE("equal rows have equal bits in every position", "[bits]") {
   }
 }
 
-// AUTO may take the one for few rows where it takes the other for many.
-TEST_CASE("bits of a long row do not depend on whether cluster or grid shares it out", "[bits]") {
-  const auto takes = [](softmax_algo_t algo, const TypePair &types, std::int64_t cols) {
-    softmax_desc_t desc;
-    softmax_choice_t choice{};
-    choice.struct_size = sizeof choice;
-    REQUIRE(softmax_desc_init(&desc, sizeof desc, SOFTMAX_OP_SOFTMAX, types.x, 2, cols) ==
-            SOFTMAX_SUCCESS);
-    desc.y_dtype = types.y;
-    return softmax_select(device().handle(), algo, &desc, &choice) == SOFTMAX_SUCCESS;
-  };
-  if (!takes(SOFTMAX_ALGO_CLUSTER, kTypePairs[0], 65536) ||
-      !takes(SOFTMAX_ALGO_GRID, kTypePairs[0], 65536)) {
-    SOFTMAX_SKIP("this device does not take both");
-  }
+// How many blocks share a row follows M in GRID.
+TEST_CASE("bits of a long row do not depend on how many blocks share it out", "[bits]") {
   Runner runner(device());
+  bool is_taken = false;
   for (const TypePair &types : kTypePairs) {
-    for (const std::int64_t cols : {16385, 50257, 65536, 131071, 262144}) {
-      if (cols * format_of(types.x).size_bytes <= 32768) continue;  // cut otherwise by cluster
-      if (!takes(SOFTMAX_ALGO_CLUSTER, types, cols)) continue;
-      const Elements x = make_input(types.x, 2, cols, Pattern::kNormal3, 24);
-      for (const bool is_log : {false, true}) {
-        Problem problem;
-        problem.types = types;
-        problem.is_log = is_log;
-        problem.rows = 2;
-        problem.cols = cols;
-        std::string failure;
-        problem.algo = SOFTMAX_ALGO_CLUSTER;
-        const Elements by_cluster = runner.run(problem, x, &failure);
-        CHECK(failure == "");
-        problem.algo = SOFTMAX_ALGO_GRID;
-        const Elements by_grid = runner.run(problem, x, &failure);
-        INFO(to_text(problem) << " " << failure);
-        CHECK((failure.empty() && by_grid.bytes == by_cluster.bytes));
+    for (const std::int64_t cols : {16385, 65536, 131071, 262144}) {
+      const Elements x = make_input(types.x, 6, cols, Pattern::kNormal3, 24);
+      for (const softmax_algo_t algo : device().algorithms_for(types.x, types.y, cols)) {
+        if (algo != SOFTMAX_ALGO_CLUSTER && algo != SOFTMAX_ALGO_GRID) continue;
+        is_taken = true;
+        for (const bool is_log : {false, true}) {
+          Problem problem;
+          problem.algo = algo;
+          problem.types = types;
+          problem.is_log = is_log;
+          problem.rows = 6;
+          problem.cols = cols;
+          std::string failure;
+          const Elements many = runner.run(problem, x, &failure);
+          CHECK(failure == "");
+          problem.rows = 1;
+          for (std::int64_t i = 0; i < 6; ++i) {
+            const Elements one = runner.run(problem, rows_of(x, cols, i, 1), &failure);
+            INFO(to_text(problem) << " " << failure);
+            CHECK((failure.empty() && one.bytes == rows_of(many, cols, i, 1).bytes));
+          }
+        }
       }
     }
   }
+  if (!is_taken) SOFTMAX_SKIP("this device takes neither CLUSTER nor GRID");
 }
 
 TEST_CASE("bits do not depend on alignment", "[bits]") {
