@@ -1,5 +1,5 @@
-// Algorithm 13, CLUSTER: a row in the registers of the blocks of a thread-block cluster: one read, one
-// write (compute capability 9.0 and above).
+// Algorithm 13, CLUSTER: a row in the registers of the blocks of a thread-block cluster: one read,
+// one write (compute capability 9.0 and above).
 //
 // The warps write their runs' (max, sum) into the shared memory of every block, each with the bytes
 // that the receiver's barrier counts: one exchange a row, and nobody waits for anybody otherwise.

@@ -1,5 +1,5 @@
-// The policies of TILE, whose rows lie in shared memory, and of CLUSTER and GRID, which spread a row
-// over the registers of several blocks.
+// The policies of TILE, whose rows lie in shared memory, and of CLUSTER and GRID, which spread a
+// row over the registers of several blocks.
 //
 // Slab size and threads are functions of N and the types: they decide the order of additions. How
 // many blocks share a row does not, so that may depend on M.

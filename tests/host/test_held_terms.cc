@@ -89,7 +89,8 @@ std::vector<RowPart<T>> parts_of(const std::vector<T> &x, std::size_t run, bool 
 }
 
 template <typename T>
-std::vector<T> held_softmax(const std::vector<T> &x, std::size_t parts, bool empty_is_zero = false) {
+std::vector<T> held_softmax(const std::vector<T> &x, std::size_t parts,
+                            bool empty_is_zero = false) {
   const std::size_t run = (x.size() + parts - 1) / parts;
   std::vector<T> terms(x.size());
   const std::vector<RowPart<T>> own = parts_of(x, run, false, terms.data());

@@ -55,9 +55,10 @@ TEST_CASE("slabs cover a row, each with columns of its own", "[slabs]") {
 TEST_CASE("a slab is one run a warp, as long as the warp's registers hold", "[slabs]") {
   std::int64_t other = 0, too_many_warps = 0, too_long = 0;
   over_cuts([&](std::int64_t, int element_bytes, const Cut &cut, const Slabs &s) {
-    other += std::int64_t{s.cols} * element_bytes == s.warps * softmax::run_bytes(cut.packs) ? 0 : 1;
+    const std::int64_t slab_bytes = std::int64_t{s.cols} * element_bytes;
+    other += slab_bytes == s.warps * softmax::run_bytes(cut.packs) ? 0 : 1;
     too_many_warps += s.warps >= 1 && s.warps <= 16 ? 0 : 1;
-    too_long += std::int64_t{s.cols} * element_bytes <= cut.slab_bytes ? 0 : 1;
+    too_long += slab_bytes <= cut.slab_bytes ? 0 : 1;
   });
   CHECK(softmax::run_bytes(8) == 32 * 8 * 16);
   CHECK(other == 0);

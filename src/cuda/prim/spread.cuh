@@ -1,10 +1,10 @@
-// Rows spread over several blocks, in registers: what CLUSTER and GRID share (compute capability 9.0
-// and above).
+// Rows spread over several blocks, in registers: what CLUSTER and GRID share (compute capability
+// 9.0 and above).
 //
 // A row is cut into runs by N and the types alone, one for a warp as in BLOCK; a block's runs are a
-// slab. The parts' (max, sum) go to whoever shares the row as soon as they are there, and when all of
-// the row have come every warp merges them for itself. Which block takes a slab, and how many share
-// a row, changes no bit.
+// slab. The parts' (max, sum) go to whoever shares the row as soon as they are there, and when all
+// of the row have come every warp merges them for itself. Which block takes a slab, and how many
+// share a row, changes no bit.
 //
 // A block with several slabs of a row keeps the last of them in its registers and reads the others
 // again, the latest first: those are likeliest to be in L2 still.
@@ -30,8 +30,8 @@ constexpr int kFewParts = 128;
 
 // One block's work on the rows first_row, first_row + row_step, ....
 //
-// An Exchange has kOfBlocks, which says whether parts are the blocks' (one barrier more) or the warps';
-// post(i, part) for whole warps; wait() and then part(i) for every thread; and next_row().
+// An Exchange has kOfBlocks, which says whether parts are the blocks' (one barrier more) or the
+// warps'; post(i, part) for whole warps; wait() and then part(i) for every thread; and next_row().
 template <typename X, typename Y, int kPacks, RowAccess access, typename Exchange>
 class SpreadRows {
  public:
