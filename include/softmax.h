@@ -212,11 +212,11 @@ enum {
 /* Algorithms. AUTO is what a user wants. 1 to 6 are the published ladder from naive to two-pass:
  * each is right for every M, N, type and alignment, and they are what faster ones are measured
  * against. 10 to 14 read x once: WARP and BLOCK take rows that fit in registers, TILE rows of up to
- * 2 KB, CLUSTER those that fit in the shared memory of a cluster, GRID any. TILE, CLUSTER and GRID
- * need compute capability 9.0 or above. COLUMN has its number and is refused with 2001 until it
- * exists. A CPU handle takes AUTO, NAIVE, VECTOR, ONLINE and REFERENCE. An algorithm that cannot
- * run a problem is refused with 2001 and a sentence that says why: another one never takes its
- * place silently.
+ * 2 KB, CLUSTER rows of up to 2 MB (1 MB in float64 and from 16 bits to float32), GRID any. TILE,
+ * CLUSTER and GRID need compute capability 9.0 or above. COLUMN has its number and is refused with
+ * 2001 until it exists. A CPU handle takes AUTO, NAIVE, VECTOR, ONLINE and REFERENCE. An algorithm
+ * that cannot run a problem is refused with 2001 and a sentence that says why: another one never
+ * takes its place silently.
  * docs/algorithms.md has a section on each.
  */
 enum {

@@ -17,6 +17,8 @@ import tuning  # noqa: E402
 RUN = {"record": "run", "card": "NVIDIA Stand-In", "compute_capability": "9.0",
        "date": "2026-11-30T12:00:00Z", "source_id": "0123456789abcdef"}
 CLASSES = tuning.order_classes(ROOT)
+# No two algorithms share an order of additions today: as if these did.
+SHARED = {**CLASSES, "grid": CLASSES["cluster"]}
 F32, F32_ODD = tuning.TABLES[:2]
 
 
@@ -33,7 +35,7 @@ def cold(times, dtype="f32"):
 
 def rows(lines, table=F32):
     """The tuning rows without their comments."""
-    text = tuning.lines_of(tuning.Timings([RUN] + lines), table, CLASSES)
+    text = tuning.lines_of(tuning.Timings([RUN] + lines), table, SHARED)
     return [line.strip() for line in text if line.strip().startswith("{")]
 
 
@@ -139,7 +141,7 @@ class Text(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_order_classes_are_the_sources(self):
-        self.assertEqual(CLASSES["cluster"], CLASSES["grid"])
+        self.assertNotEqual(CLASSES["cluster"], CLASSES["grid"])
         self.assertNotEqual(CLASSES["block"], CLASSES["grid"])
         self.assertLessEqual(set(tuning.STEMS), set(CLASSES))
 

@@ -227,10 +227,12 @@ struct RowFactors {
   T log_sum;      // log s
 };
 
-// `sum` is in units; log_sum is filled in where `is_log` asks for it. A row without an element above -inf is NaN, or with empty_is_zero 0
-// (log: -inf), which the maximum 0 brings about by itself. A NaN in the row has made the sum NaN.
+// `sum` is in units; log_sum is filled in where `is_log` asks for it. A row without an element
+// above -inf is NaN, or with empty_is_zero 0 (log: -inf), which the maximum 0 brings about by
+// itself. A NaN in the row has made the sum NaN.
 template <typename T>
-SOFTMAX_HD RowFactors<T> finish(T max, CompensatedSum<T> sum, bool empty_is_zero, bool is_log = true) {
+SOFTMAX_HD RowFactors<T> finish(T max, CompensatedSum<T> sum, bool empty_is_zero,
+                                bool is_log = true) {
   // Not sum.hi == 0: exp of -inf is no more than nothing beside a 1.
   if (max < Limits<T>::lowest() && sum.hi == sum.hi) {
     const T nan = Limits<T>::infinity() - Limits<T>::infinity();

@@ -1,5 +1,5 @@
-// The (max, sum) of a row or a part of one in the read-once kernels, which know a maximum before they
-// take exponentials; for host and device alike.
+// The (max, sum) of a row or a part of one in the read-once kernels, which know a maximum before
+// they take exponentials; for host and device alike.
 //
 // Softmax. Terms are kept against a power of two, 2^R with R the integer nearest to max * log2(e),
 // not against e^max: the factor between the two, the same for every term of a row, falls out of
@@ -104,8 +104,8 @@ class CoarseTerms {
   float offset_;
 };
 
-// exp(x) / 2^R / s, or exp(x - max) / s where max is far, for results of 16 bits: the division is in
-// the exponent. 2^32 is for a while, so that the subnormal numbers of bfloat16 are reached.
+// exp(x) / 2^R / s, or exp(x - max) / s where max is far, for results of 16 bits: the division is
+// in the exponent. 2^32 is for a while, so that the subnormal numbers of bfloat16 are reached.
 class CoarseOutput {
  public:
   SOFTMAX_HD CoarseOutput() : CoarseOutput(0.0f, 1.0f) {}

@@ -1,4 +1,4 @@
-// TILE, CLUSTER and GRID, which bring rows into shared memory in bulk: every N, every address, the
+// TILE, CLUSTER and GRID, which take runs of rows or parts of one: every N, every address, the
 // ends of tensors and of parts of rows, and schedules that must not show.
 #include <algorithm>
 #include <cmath>

@@ -101,9 +101,10 @@ TEST_CASE("no kernel with a row in registers leaves its buffers at its largest N
   }
 }
 
-TEST_CASE("no bulk copy takes a byte before or behind its tensor", "[sanitizer]") {
-  // Whole 16-byte words are copied, and the tensor begins and ends within one: at every offset, with
-  // rows shorter than a word, and where the last rows or slab are.
+TEST_CASE("neither a bulk copy nor a slab takes a byte before or behind its tensor",
+          "[sanitizer]") {
+  // Whole words are read where the tensor begins and ends within one: at every offset, with rows
+  // shorter than a word, and where the last rows or slab are.
   if (!device().has_bulk_copies()) SOFTMAX_SKIP("this device has no bulk copies");
   int turn = 0;
   for (const int pair : {0, 2, 5}) {

@@ -30,19 +30,21 @@ using softmax::Policy;
 using softmax::Selection;
 using softmax::SelectOutcome;
 
-// Every field that is not 0. Of kernels that stage rows in shared memory, those that bits depend on
-// or that say who shares a row: the others change with every few N.
+// Every field that is not 0. Of TILE, CLUSTER and GRID, those that bits depend on or that say who
+// shares a row: the others change with every few N.
 std::string policy_text(const Policy &p) {
   std::string text = softmax::algo_name(p.algo);
   const auto field = [&](const char *name, std::int64_t value) {
     if (value != 0) text += std::string(" ") + name + " " + std::to_string(value);
   };
-  field("threads/row", p.threads_per_row);
+  const bool is_spread = p.algo == SOFTMAX_ALGO_CLUSTER || p.algo == SOFTMAX_ALGO_GRID;
+  // Of slabs, threads follow from what is said of them and N.
+  if (!is_spread) field("threads/row", p.threads_per_row);
   field("rows/block", p.rows_per_block);
   field("vec", p.vec_bytes);
   field("packs", p.packs);
   field("cluster", p.cluster);
-  if (p.row_blocks > 0) field("slab", p.slab_bytes);
+  if (is_spread) field("slab", p.slab_bytes);
   if (p.slab_bytes != 0) return text;
   field("stages", p.stages);
   field("blocks/sm", p.blocks_per_sm);

@@ -188,9 +188,6 @@ TEST_CASE("few rows take another schedule, and any algorithm with M_ADAPTIVE", "
         "M_ADAPTIVE");
   CHECK(taken(all, 5, 200000, SOFTMAX_FLAG_M_ADAPTIVE) ==
         "grid: the made-up table has it at N of 100001 and above");
-  // The schedule for few rows cannot run here: the one for many has the same bits.
-  CHECK(taken({SOFTMAX_ALGO_WARP, SOFTMAX_ALGO_CLUSTER}, 16, 50000) ==
-        "cluster: the made-up table has it at N of 1001 to 100000");
 }
 
 TEST_CASE("where the table's algorithm declines, the others are asked in a fixed order",

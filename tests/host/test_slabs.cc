@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <set>
 
+#include "core/row_part.h"
 #include "core/slabs.h"
 #include "core/window.h"
 #include "support/catch.h"
@@ -12,19 +13,25 @@ namespace {
 
 using softmax::Slabs;
 
-constexpr std::int64_t kSlabBytes[] = {2048, 16384, 32768};
-constexpr int kElementBytes[] = {1, 2, 4, 8};
+// A way to cut: what a thread holds, what a slab has at most.
+struct Cut {
+  int packs;
+  std::int64_t slab_bytes;
+};
+constexpr Cut kCuts[] = {{4, 16384}, {4, 32768}, {8, 16384}, {8, 32768}, {8, 65536}};
+constexpr int kElementBytes[] = {2, 4, 8};
 constexpr std::int64_t kMostCols = std::int64_t{1} << 26;
 
 std::int64_t next_cols(std::int64_t cols) { return cols + (cols < 20000 ? 1 : cols / 200); }
 
-// Body(cols, element_bytes, slab_bytes, slabs) over everything a row may be.
+// Body(cols, element_bytes, cut, slabs) over everything a row may be.
 template <typename Body>
 void over_cuts(Body body) {
-  for (const std::int64_t slab_bytes : kSlabBytes) {
+  for (const Cut &cut : kCuts) {
     for (const int element_bytes : kElementBytes) {
       for (std::int64_t cols = 1; cols <= kMostCols; cols = next_cols(cols)) {
-        body(cols, element_bytes, slab_bytes, softmax::cut_row(cols, element_bytes, slab_bytes));
+        body(cols, element_bytes, cut,
+             softmax::cut_row(cols, element_bytes, cut.packs, cut.slab_bytes));
       }
     }
   }
@@ -34,7 +41,7 @@ void over_cuts(Body body) {
 
 TEST_CASE("slabs cover a row, each with columns of its own", "[slabs]") {
   std::int64_t cuts = 0, uncovered = 0, empty = 0;
-  over_cuts([&](std::int64_t cols, int, std::int64_t, const Slabs &s) {
+  over_cuts([&](std::int64_t cols, int, const Cut &, const Slabs &s) {
     ++cuts;
     uncovered += std::int64_t{s.count} * s.cols >= cols ? 0 : 1;
     // The last one begins before the row's end.
@@ -45,40 +52,40 @@ TEST_CASE("slabs cover a row, each with columns of its own", "[slabs]") {
   CHECK(empty == 0);
 }
 
-TEST_CASE("segments cover a slab, one a warp of a block, whole lines of lanes each", "[slabs]") {
-  std::int64_t uncovered = 0, broken_lines = 0, too_many_warps = 0, too_long = 0;
-  over_cuts([&](std::int64_t, int element_bytes, std::int64_t slab_bytes, const Slabs &s) {
-    const std::int64_t line = element_bytes < 4 ? 128 / element_bytes : 32;
-    uncovered += std::int64_t{s.warps} * s.segment_cols == s.cols ? 0 : 1;
-    broken_lines += s.segment_cols % line == 0 && s.segment_cols > 0 ? 0 : 1;
-    too_many_warps += s.warps >= 1 && s.warps <= 32 ? 0 : 1;
-    // A lane's registers hold kHeldBytes of it.
-    too_long += std::int64_t{s.segment_cols} * element_bytes <= softmax::kSegmentBytes ? 0 : 1;
-    // A little more than was asked for: rounding to lines.
-    const std::int64_t most = slab_bytes + s.warps * line * element_bytes;
-    too_long += std::int64_t{s.cols} * element_bytes <= most ? 0 : 1;
+TEST_CASE("a slab is one run a warp, as long as the warp's registers hold", "[slabs]") {
+  std::int64_t other = 0, too_many_warps = 0, too_long = 0;
+  over_cuts([&](std::int64_t, int element_bytes, const Cut &cut, const Slabs &s) {
+    const std::int64_t slab_bytes = std::int64_t{s.cols} * element_bytes;
+    other += slab_bytes == s.warps * softmax::run_bytes(cut.packs) ? 0 : 1;
+    too_many_warps += s.warps >= 1 && s.warps <= 16 ? 0 : 1;
+    too_long += slab_bytes <= cut.slab_bytes ? 0 : 1;
   });
-  CHECK(uncovered == 0);
-  CHECK(broken_lines == 0);
+  CHECK(softmax::run_bytes(8) == 32 * 8 * 16);
+  CHECK(other == 0);
   CHECK(too_many_warps == 0);
   CHECK(too_long == 0);
 }
 
 TEST_CASE("slabs of a row begin alike: a whole number of 16-byte words apart", "[slabs]") {
   std::int64_t broken = 0;
-  over_cuts([&](std::int64_t, int element_bytes, std::int64_t, const Slabs &s) {
+  over_cuts([&](std::int64_t, int element_bytes, const Cut &, const Slabs &s) {
     broken += std::int64_t{s.cols} * element_bytes % softmax::kBulkBytes == 0 ? 0 : 1;
   });
   CHECK(broken == 0);
 }
 
-TEST_CASE("slabs of a row are as equal as lines allow", "[slabs]") {
-  std::int64_t unequal = 0;
-  over_cuts([&](std::int64_t cols, int element_bytes, std::int64_t slab_bytes, const Slabs &s) {
-    const std::int64_t fewest = softmax::ceil_div(cols * element_bytes, slab_bytes);
-    unequal += s.count <= fewest ? 0 : 1;
+TEST_CASE("slabs of a row are as few as their length allows, and as short as that allows",
+          "[slabs]") {
+  std::int64_t too_many = 0, too_long = 0;
+  over_cuts([&](std::int64_t cols, int element_bytes, const Cut &cut, const Slabs &s) {
+    const std::int64_t fewest = softmax::ceil_div(cols * element_bytes, cut.slab_bytes);
+    too_many += s.count <= fewest ? 0 : 1;
+    // With a warp less a slab, that many slabs would not hold the row.
+    const std::int64_t run = softmax::run_bytes(cut.packs) / element_bytes;
+    too_long += (s.warps - 1) * run * fewest < cols ? 0 : 1;
   });
-  CHECK(unequal == 0);
+  CHECK(too_many == 0);
+  CHECK(too_long == 0);
 }
 
 TEST_CASE("a slot holds a range at any offset, and slots follow on each other aligned", "[slabs]") {
@@ -95,14 +102,17 @@ TEST_CASE("a slot holds a range at any offset, and slots follow on each other al
   CHECK(crooked == 0);
 }
 
-TEST_CASE("shared memory has room for slots, barriers and sums, the sums aligned", "[slabs]") {
+TEST_CASE("shared memory has room for slots and their barriers, the barriers aligned", "[slabs]") {
   for (int slots = 1; slots <= 64; ++slots) {
-    for (const std::int64_t parts : {0, 512, 4096}) {
-      const std::int64_t all = softmax::slab_smem_bytes(2048, slots, parts);
-      CHECK(all - parts - 2048 * slots >= 8 * (slots + 2));
-      CHECK((all - parts) % 32 == 0);
-    }
+    const std::int64_t slot = softmax::slot_bytes(2048);
+    CHECK(softmax::ring_bytes(slot, slots) >= slots * (slot + 8));
+    CHECK(slots * slot % 8 == 0);
   }
+}
+
+TEST_CASE("a part of a row is as large on its way as the kernels' own", "[slabs]") {
+  CHECK(softmax::part_bytes(4) == sizeof(softmax::RowPart<float>));
+  CHECK(softmax::part_bytes(8) == sizeof(softmax::RowPart<double>));
 }
 
 TEST_CASE("a run of rows is one at least, fills its bytes, and suits the block", "[slabs]") {

@@ -4,7 +4,8 @@
 
 namespace softmax {
 
-const void *cluster_kernel_for(std::int32_t x, std::int32_t y, std::int32_t packs, RowAccess access) {
+const void *cluster_kernel_for(std::int32_t x, std::int32_t y, std::int32_t packs,
+                               RowAccess access) {
   return for_access(x, y, access, [=](auto types, auto way) -> const void * {
     using X = typename decltype(types)::X;
     using Y = typename decltype(types)::Y;

@@ -60,8 +60,8 @@ __device__ __forceinline__ RowPart<T> lanes_part(const RowPart<T> &part, bool is
   return one[0];
 }
 
-// The union of the parts 0 .. count - 1, which `read` gives: lane i of `lanes` takes parts first + i,
-// first + i + stride, .... `limit`: see part_scale.
+// The union of the parts 0 .. count - 1, which `read` gives: lane i of `lanes` takes parts
+// first + i, first + i + stride, .... `limit`: see part_scale.
 template <typename T, typename Read>
 __device__ __forceinline__ RowPart<T> merge_parts(int lanes, int first, int stride, int count,
                                                   float limit, bool is_log, Read read) {

@@ -35,35 +35,6 @@ __device__ __forceinline__ CompensatedSum<T> lanes_sum(CompensatedSum<T> sum) {
   return sum;
 }
 
-// The same over `lanes` of them, a power of two that the whole warp agrees on, for several rows at
-// once: one question a step, and no row waits for another's shuffles.
-template <typename T, int kRows>
-__device__ __forceinline__ void lanes_max(T (&value)[kRows], int lanes) {
-#pragma unroll
-  for (int step = kWarpThreads / 2; step > 0; step /= 2) {
-    if (step < lanes) {
-#pragma unroll
-      for (T &v : value) v = fmax(v, __shfl_xor_sync(kFullWarp, v, step));
-    }
-  }
-}
-
-template <typename T, int kRows>
-__device__ __forceinline__ void lanes_sum(CompensatedSum<T> (&sum)[kRows], int lanes) {
-#pragma unroll
-  for (int step = kWarpThreads / 2; step > 0; step /= 2) {
-    if (step < lanes) {
-#pragma unroll
-      for (CompensatedSum<T> &s : sum) {
-        CompensatedSum<T> other;
-        other.hi = __shfl_xor_sync(kFullWarp, s.hi, step);
-        other.lo = __shfl_xor_sync(kFullWarp, s.lo, step);
-        s.add(other);
-      }
-    }
-  }
-}
-
 // One slot a warp of the block; the two reductions of a row have arrays of their own, so that one
 // barrier each is enough, also around a loop over rows.
 template <typename T>

@@ -157,6 +157,39 @@ TEST_CASE("bits of a row do not depend on whether one block holds it or a cluste
   }
 }
 
+// How many blocks share a row follows M in GRID.
+TEST_CASE("bits of a long row do not depend on how many blocks share it out", "[bits]") {
+  Runner runner(device());
+  bool is_taken = false;
+  for (const TypePair &types : kTypePairs) {
+    for (const std::int64_t cols : {16385, 65536, 131071, 262144}) {
+      const Elements x = make_input(types.x, 6, cols, Pattern::kNormal3, 24);
+      for (const softmax_algo_t algo : device().algorithms_for(types.x, types.y, cols)) {
+        if (algo != SOFTMAX_ALGO_CLUSTER && algo != SOFTMAX_ALGO_GRID) continue;
+        is_taken = true;
+        for (const bool is_log : {false, true}) {
+          Problem problem;
+          problem.algo = algo;
+          problem.types = types;
+          problem.is_log = is_log;
+          problem.rows = 6;
+          problem.cols = cols;
+          std::string failure;
+          const Elements many = runner.run(problem, x, &failure);
+          CHECK(failure == "");
+          problem.rows = 1;
+          for (std::int64_t i = 0; i < 6; ++i) {
+            const Elements one = runner.run(problem, rows_of(x, cols, i, 1), &failure);
+            INFO(to_text(problem) << " " << failure);
+            CHECK((failure.empty() && one.bytes == rows_of(many, cols, i, 1).bytes));
+          }
+        }
+      }
+    }
+  }
+  if (!is_taken) SOFTMAX_SKIP("this device takes neither CLUSTER nor GRID");
+}
+
 TEST_CASE("bits do not depend on alignment", "[bits]") {
   over_results(3, [](Runner *runner, const Problem &aligned, const Elements &x, const Elements &y) {
     std::string failure;
