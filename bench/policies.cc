@@ -4,8 +4,8 @@
 //
 // A line of the list is a shape and a policy, fields left out being 0:
 //   f32 16384 8192 cold cluster threads=256 slab=16384 stages=4 row_blocks=1 cluster=1 blocks=3
-// Its result is the line with us, the share of copy speed and the error added. "auto" alone in place
-// of a policy's stem runs what softmax_forward_to would.
+// Its result is the line with us, the share of copy speed and the error added. "auto" alone in
+// place of a policy's stem runs what softmax_forward_to would.
 #include <cuda_runtime_api.h>
 
 #include <cstdio>
@@ -66,15 +66,24 @@ Case parse(const std::string &line) {
     const long long value = std::stoll(field.substr(equals + 1));
     const int small = static_cast<int>(value);
     softmax::Policy &p = result.policy;
-    if (name == "threads") p.threads_per_row = small;
-    else if (name == "rows") p.rows_per_block = small;
-    else if (name == "packs") p.packs = small;
-    else if (name == "cluster") p.cluster = small;
-    else if (name == "row_blocks") p.row_blocks = small;
-    else if (name == "stages") p.stages = small;
-    else if (name == "blocks") p.blocks_per_sm = small;
-    else if (name == "slab") p.slab_bytes = value;
-    else throw std::runtime_error("no such field: " + name);
+    if (name == "threads")
+      p.threads_per_row = small;
+    else if (name == "rows")
+      p.rows_per_block = small;
+    else if (name == "packs")
+      p.packs = small;
+    else if (name == "cluster")
+      p.cluster = small;
+    else if (name == "row_blocks")
+      p.row_blocks = small;
+    else if (name == "stages")
+      p.stages = small;
+    else if (name == "blocks")
+      p.blocks_per_sm = small;
+    else if (name == "slab")
+      p.slab_bytes = value;
+    else
+      throw std::runtime_error("no such field: " + name);
   }
   return result;
 }

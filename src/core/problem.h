@@ -64,9 +64,9 @@ struct Policy {
 inline bool operator==(const Policy &a, const Policy &b) {
   return a.algo == b.algo && a.threads_per_row == b.threads_per_row &&
          a.rows_per_block == b.rows_per_block && a.vec_bytes == b.vec_bytes && a.packs == b.packs &&
-         a.cluster == b.cluster && a.row_blocks == b.row_blocks && a.stages == b.stages && a.blocks_per_sm == b.blocks_per_sm &&
-         a.slab_bytes == b.slab_bytes && a.smem_bytes == b.smem_bytes &&
-         a.workspace_bytes == b.workspace_bytes;
+         a.cluster == b.cluster && a.row_blocks == b.row_blocks && a.stages == b.stages &&
+         a.blocks_per_sm == b.blocks_per_sm && a.slab_bytes == b.slab_bytes &&
+         a.smem_bytes == b.smem_bytes && a.workspace_bytes == b.workspace_bytes;
 }
 inline bool operator!=(const Policy &a, const Policy &b) { return !(a == b); }
 

@@ -180,8 +180,8 @@ SOFTMAX_HD Split<float> part_scale(float part_max, float row_max, float limit) {
             0.0f};
   }
   constexpr double kLn2 = 0x1.62e42fefa39efp-1;
-  const double part = part_near ? double(reference_exponent(part_max)) * kLn2
-                                : double(finite_reference(part_max));
+  const double part =
+      part_near ? double(reference_exponent(part_max)) * kLn2 : double(finite_reference(part_max));
   const double row =
       row_near ? double(reference_exponent(row_max)) * kLn2 : double(finite_reference(row_max));
   const float hi = float(part - row);

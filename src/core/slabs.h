@@ -44,6 +44,9 @@ constexpr std::int64_t slot_bytes(std::int64_t range_bytes) {
 // A row's part, as it travels: RowPart of the accumulator type.
 constexpr std::int64_t part_bytes(int accumulator_bytes) { return 4 * accumulator_bytes; }
 
+// GRID: a line for the counter of a team, so that teams do not wait on each other's.
+constexpr std::int64_t kTeamCounterBytes = 128;
+
 // TILE: slots and their barriers.
 constexpr std::int64_t ring_bytes(std::int64_t slot, int slots) { return (slot + 8) * slots; }
 

@@ -1,5 +1,5 @@
-// Byte ranges and the 16-byte words around them, for bulk copies: which part of a range can be moved
-// in bulk, and which bytes at its ends must go element by element. For host and device alike.
+// Byte ranges and the 16-byte words around them, for bulk copies: which part of a range can be
+// moved in bulk, and which bytes at its ends must go element by element. For host and device alike.
 #pragma once
 
 #include <cstdint>

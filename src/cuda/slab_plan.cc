@@ -10,8 +10,6 @@
 namespace softmax {
 namespace {
 
-constexpr std::int64_t kCounterBytes = 128;  // TeamCounter
-
 int accumulator_bytes(const Problem &problem) {
   return problem.x_dtype == SOFTMAX_DTYPE_F64 ? 8 : 4;
 }
@@ -34,8 +32,8 @@ void spread(const Policy &policy, const Problem &problem, Launch *launch) {
 void set_teams(std::int64_t teams, Launch *launch) {
   const std::int64_t most = INT_MAX / launch->args.row_blocks;
   const std::int64_t least = 1;
-  launch->grid = dim3(static_cast<unsigned>(std::max(least, std::min(teams, most)) *
-                                            launch->args.row_blocks));
+  launch->grid =
+      dim3(static_cast<unsigned>(std::max(least, std::min(teams, most)) * launch->args.row_blocks));
 }
 
 }  // namespace
@@ -50,8 +48,7 @@ void plan_tile(const DeviceCaps &caps, const Policy &policy, const Problem &prob
   args.row_spread = static_cast<std::int32_t>(row_spread(row_bytes, policy.threads_per_row));
   args.slots = policy.stages;
   args.slot_bytes = static_cast<std::int32_t>(slot_bytes(rows * row_bytes));
-  const std::int64_t blocks =
-      std::min(ceil_div(problem.rows, rows), resident_blocks(caps, policy));
+  const std::int64_t blocks = std::min(ceil_div(problem.rows, rows), resident_blocks(caps, policy));
   launch->grid = dim3(static_cast<unsigned>(blocks));
   launch->block = dim3(static_cast<unsigned>(policy.threads_per_row * policy.rows_per_block));
   launch->smem_bytes = static_cast<std::size_t>(ring_bytes(args.slot_bytes, args.slots));
@@ -82,13 +79,13 @@ void fit_grid(std::int64_t resident, const Problem &problem, Launch *launch) {
 }
 
 std::size_t grid_counter_bytes(const Launch &launch) {
-  return static_cast<std::size_t>(launch.grid.x / launch.args.row_blocks * kCounterBytes);
+  return static_cast<std::size_t>(launch.grid.x / launch.args.row_blocks * kTeamCounterBytes);
 }
 
 std::size_t grid_workspace_bytes(const Launch &launch, const Problem &problem) {
   const std::size_t teams = launch.grid.x / launch.args.row_blocks;
-  return grid_counter_bytes(launch) + teams * 2 * launch.args.slabs *
-                                          part_bytes(accumulator_bytes(problem));
+  return grid_counter_bytes(launch) +
+         teams * 2 * launch.args.slabs * part_bytes(accumulator_bytes(problem));
 }
 
 }  // namespace softmax

@@ -1,8 +1,8 @@
-// Algorithm 12, TILE: read once; runs of whole rows as flat byte ranges, by bulk copy through shared
-// memory; any N, any alignment (compute capability 9.0 and above).
+// Algorithm 12, TILE: read once; runs of whole rows as flat byte ranges, by bulk copy through
+// shared memory; any N, any alignment (compute capability 9.0 and above).
 //
-// A run of rows is one contiguous range, however its rows are aligned. Groups of lanes take the rows
-// of a tile where they lie; outputs take their inputs' place and leave in bulk too.
+// A run of rows is one contiguous range, however its rows are aligned. Groups of lanes take the
+// rows of a tile where they lie; outputs take their inputs' place and leave in bulk too.
 #pragma once
 
 #include "cuda/prim/bulk.cuh"
@@ -22,8 +22,8 @@ class Tiles {
   __device__ __forceinline__ Tiles(const RowArgs &args, const Ring<X> &ring)
       : args_(args), ring_(ring), next_tile_(blockIdx.x) {
     tiles_ = (args.rows + args.tile_rows - 1) / args.tile_rows;
-    in_slot_ = sizeof(X) == sizeof(Y) &&
-               bulk_shift(address_of(args.x)) == bulk_shift(address_of(args.y));
+    in_slot_ =
+        sizeof(X) == sizeof(Y) && bulk_shift(address_of(args.x)) == bulk_shift(address_of(args.y));
     const bool even = args.cols % 2 == 0;
     x_pairs_ = even && is_pair_aligned(static_cast<const X *>(args.x));
     y_pairs_ = even && is_pair_aligned(static_cast<const Y *>(args.y));
@@ -93,14 +93,14 @@ class Tiles {
     const int rounds = (count + block_rows - 1) / block_rows * spread;
     // A whole warp goes round together: its lanes meet in the reductions.
     for (int round = thread / kWarpThreads; round < rounds; round += kTileThreads / kWarpThreads) {
-      const int row = round / spread * block_rows + round % spread +
-                      thread % kWarpThreads / lanes * spread;
+      const int row =
+          round / spread * block_rows + round % spread + thread % kWarpThreads / lanes * spread;
       const bool present = row < count;
       const int offset = present ? row * cols : 0;
       const LaneUnits units{present ? cols : 0, thread % lanes, lanes, x_pairs_};
       const Acc max = lanes_max_or_nan(staged_max(x + offset, units), lanes);
-      const RowPart<Acc> sum = lanes_part(
-          staged_sum<X, Y>(x + offset, units, max, args_.is_log), args_.is_log, lanes);
+      const RowPart<Acc> sum =
+          lanes_part(staged_sum<X, Y>(x + offset, units, max, args_.is_log), args_.is_log, lanes);
       const RowFactors<Acc> factors = finish(sum, args_.empty_is_zero, args_.is_log);
       staged_output<X, Y>(x + offset, y + offset, units, out_pairs, max, factors, args_.is_log);
     }

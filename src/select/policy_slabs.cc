@@ -116,6 +116,9 @@ bool grid_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char 
   const std::int64_t resident = std::int64_t{caps.sm_count} * policy->blocks_per_sm;
   const std::int64_t most = std::max<std::int64_t>(1, p.rows <= kFewRows ? resident : resident / 4);
   policy->row_blocks = static_cast<int>(std::min<std::int64_t>(slabs.count, most));
+  // At most: a counter and two rows' parts for every team.
+  const std::int64_t teams = std::max<std::int64_t>(1, resident / policy->row_blocks);
+  policy->workspace_bytes = teams * (kTeamCounterBytes + 2 * slabs.count * row_part_bytes(p));
   return true;
 }
 

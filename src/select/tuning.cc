@@ -42,9 +42,9 @@ constexpr TuningRow kSm90F32Odd[] = {
 };
 // 16-bit inputs: measured with bf16 to bf16; f16, and float32 outputs, take the same rows.
 constexpr TuningRow kSm90Half[] = {
-    {640, SOFTMAX_ALGO_WARP},    // 8: 0.97, 64: 0.92, 512: 0.97; block -, -, 0.78
-    {1152, SOFTMAX_ALGO_BLOCK},  // 768: 1.00, 1024: 0.97; warp 0.95, 0.97
-    {1536, SOFTMAX_ALGO_WARP},   // 1536: 1.02; block 0.94
+    {640, SOFTMAX_ALGO_WARP},     // 8: 0.97, 64: 0.92, 512: 0.97; block -, -, 0.78
+    {1152, SOFTMAX_ALGO_BLOCK},   // 768: 1.00, 1024: 0.97; warp 0.95, 0.97
+    {1536, SOFTMAX_ALGO_WARP},    // 1536: 1.02; block 0.94
     {24576, SOFTMAX_ALGO_BLOCK},  // 2048: 0.97, 16384: 0.96; warp 0.96, -; cluster -, 0.88
     // 32768: 0.94; cluster 0.85. M = 1, N = 32000, hot: 4.8 us; cluster 4.6
     {32768, SOFTMAX_ALGO_BLOCK, kFew, SOFTMAX_ALGO_CLUSTER},

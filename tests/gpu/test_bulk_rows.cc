@@ -33,8 +33,8 @@ std::vector<softmax_algo_t> bulk_algorithms(const TypePair &types, std::int64_t 
   return algorithms;
 }
 
-Problem problem_of(softmax_algo_t algo, const TypePair &types, std::int64_t rows,
-                   std::int64_t cols, bool is_log) {
+Problem problem_of(softmax_algo_t algo, const TypePair &types, std::int64_t rows, std::int64_t cols,
+                   bool is_log) {
   Problem problem;
   problem.algo = algo;
   problem.types = types;
@@ -100,8 +100,8 @@ TEST_CASE("rows in bulk have the same bits at every address", "[bulk][bits]") {
   Runner runner(device());
   for (const int pair : kPairs) {
     const TypePair &types = kTypePairs[pair];
-    for (const std::int64_t cols : {1, 2, 3, 5, 8, 17, 100, 255, 512, 1000, 2100, 4099, 12289,
-                                    50257}) {
+    for (const std::int64_t cols :
+         {1, 2, 3, 5, 8, 17, 100, 255, 512, 1000, 2100, 4099, 12289, 50257}) {
       constexpr std::int64_t kRows = 7;
       const Elements x = make_input(types.x, kRows, cols, Pattern::kNormal3, 82);
       const Reference reference = make_reference(x, kRows, cols);
@@ -192,12 +192,12 @@ TEST_CASE("special values at either end of a row in bulk decide as in any place"
       put(3, cols - 1, cols, kInf);
       put(4, 0, 1, -kInf);
       put(5, cols - 1, cols, -kInf);
-      put(6, 0, cols - 1 - quarter, -kInf);   // the first three quarters
-      put(7, quarter + 1, cols, -kInf);       // the last three
-      put(8, 0, cols, -kInf);                 // all
-      put(9, 0, cols - 1, -kInf);             // all but the last
-      put(10, 1, cols, -kInf);                // all but the first
-      put(11, 0, cols, -kInf);                // all but a NaN in the last place
+      put(6, 0, cols - 1 - quarter, -kInf);  // the first three quarters
+      put(7, quarter + 1, cols, -kInf);      // the last three
+      put(8, 0, cols, -kInf);                // all
+      put(9, 0, cols - 1, -kInf);            // all but the last
+      put(10, 1, cols, -kInf);               // all but the first
+      put(11, 0, cols, -kInf);               // all but a NaN in the last place
       put(11, cols - 1, cols, std::nan(""));
       for (std::int64_t j = 0; j < cols; ++j) {  // runs of 4096 in turn
         if (j / 4096 % 2 == 0 && j + 1 < cols) put(12, j, j + 1, -kInf);
@@ -333,8 +333,7 @@ TEST_CASE("two streams at once may have rows that fill the card", "[bulk][stream
       Elements y(types.y, kRows * cols);
       must(cudaMemcpy(y.bytes.data(), to[i].data(), to[i].bytes(), cudaMemcpyDeviceToHost));
       INFO("stream " << i << ", N = " << cols);
-      CHECK(compare(y, make_reference(inputs[i], kRows, cols), false, cols,
-                    promised_bound(types.y))
+      CHECK(compare(y, make_reference(inputs[i], kRows, cols), false, cols, promised_bound(types.y))
                 .failure == "");
     }
   }

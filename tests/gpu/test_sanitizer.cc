@@ -119,7 +119,7 @@ TEST_CASE("neither a bulk copy nor a slab takes a byte before or behind its tens
             algo != SOFTMAX_ALGO_GRID) {
           continue;
         }
-        for (int offset = 0; offset < x_last; offset += cols > 1000 ? 3 : 1) {
+        for (int offset = 0; offset<x_last; offset += cols> 1000 ? 3 : 1) {
           ++turn;
           Problem problem;
           problem.algo = algo;

@@ -75,8 +75,8 @@ void check_order(softmax_algo_t algo, std::int64_t rows, std::int64_t cols, cuda
         "");
 }
 
-constexpr std::int64_t kShapes[][2] = {{1, 1},    {3, 33},    {500, 100},
-                                       {7, 500}, {7, 1000}, {65, 4097}, {2, 50257}};
+constexpr std::int64_t kShapes[][2] = {{1, 1},    {3, 33},    {500, 100}, {7, 500},
+                                       {7, 1000}, {65, 4097}, {2, 50257}};
 
 }  // namespace
 

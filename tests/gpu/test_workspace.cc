@@ -1,4 +1,5 @@
-// The caller's workspace: used where it serves, left alone where it does not, and never in the bits.
+// The caller's workspace: used where it serves, left alone where it does not, and never in the
+// bits.
 #include <cuda_runtime_api.h>
 
 #include <cstring>
@@ -21,8 +22,8 @@ constexpr std::size_t kMemoryBytes = std::size_t{1} << 20;
 softmax_status_t run_grid(const float *x, float *y, void *workspace, std::size_t bytes,
                           cudaStream_t stream) {
   softmax_desc_t desc;
-  const softmax_status_t status = softmax_desc_init(&desc, sizeof desc, SOFTMAX_OP_SOFTMAX,
-                                                    SOFTMAX_DTYPE_F32, kRows, kCols);
+  const softmax_status_t status =
+      softmax_desc_init(&desc, sizeof desc, SOFTMAX_OP_SOFTMAX, SOFTMAX_DTYPE_F32, kRows, kCols);
   if (status != SOFTMAX_SUCCESS) return status;
   softmax_args_t args = {};
   args.struct_size = sizeof args;

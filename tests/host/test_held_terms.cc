@@ -108,8 +108,8 @@ std::vector<T> held_softmax(const std::vector<T> &x, std::size_t parts,
 template <typename T>
 std::vector<T> held_log_softmax(const std::vector<T> &x, std::size_t parts, bool empty_is_zero) {
   const std::size_t run = (x.size() + parts - 1) / parts;
-  const RowFactors<T> row = softmax::finish(
-      merged(parts_of<T>(x, run, true, nullptr), true), empty_is_zero, true);
+  const RowFactors<T> row =
+      softmax::finish(merged(parts_of<T>(x, run, true, nullptr), true), empty_is_zero, true);
   const ShiftedExp<T> exp(row.max);
   std::vector<T> y;
   for (const T v : x) y.push_back(exp.log_value(v, row.log_sum));
@@ -209,8 +209,8 @@ TEST_CASE("parts with near maxima are a power of two apart, exactly", "[numerics
     for (const float above : {0.0f, 0.1f, 0.7f, 3.0f, 60.0f, 100.0f, 131.0f, 300.0f}) {
       const float row = part + above;
       if (!is_near_max(row)) continue;
-      const int exponent = static_cast<int>(softmax::reference_exponent(part) -
-                                            softmax::reference_exponent(row));
+      const int exponent =
+          static_cast<int>(softmax::reference_exponent(part) - softmax::reference_exponent(row));
       const Split<float> scale = softmax::part_scale(part, row, softmax::kNearLimit);
       CHECK(scale.lo == 0);
       CHECK(scale.hi == (exponent < -190 ? 0.0f : std::ldexp(1.0f, 64 + exponent)));
@@ -226,8 +226,8 @@ TEST_CASE("a part's scale is as good as an exponential where a maximum is far", 
     const float part = row - static_cast<float>(80 * uniform(92, i));
     mixed += is_near_max(part) != is_near_max(row) ? 1 : 0;
     const Split<float> scale = softmax::part_scale(part, row, softmax::kNearLimit);
-    const long double exact = std::exp(reference_of(part, softmax::kNearLimit) -
-                                       reference_of(row, softmax::kNearLimit));
+    const long double exact =
+        std::exp(reference_of(part, softmax::kNearLimit) - reference_of(row, softmax::kNearLimit));
     const long double found = (scale.hi + static_cast<long double>(scale.lo)) * 0x1p-64L;
     worst = std::max<double>(worst, std::fabs(found / exact - 1));
   }

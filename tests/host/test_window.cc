@@ -56,9 +56,8 @@ TEST_CASE("what is loaded lies in the tensor and has every byte of the range", "
   over_ranges([&](const ByteRange &range, const ByteRange &tensor) {
     const Window w = softmax::load_window(range, tensor);
     ++ranges;
-    outside += is_inside(w.bulk, tensor) && is_inside(w.head, range) && is_inside(w.tail, range)
-                   ? 0
-                   : 1;
+    outside +=
+        is_inside(w.bulk, tensor) && is_inside(w.head, range) && is_inside(w.tail, range) ? 0 : 1;
     broken_words += is_empty(w.bulk) || is_bulk_whole_words(w) ? 0 : 1;
     for (std::uint64_t address = range.begin; address < range.end; ++address) {
       lost += times_in(w, address) < 1 ? 1 : 0;

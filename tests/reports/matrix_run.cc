@@ -30,8 +30,8 @@ class CaseRun {
     for (const bool is_log : {false, true}) {
       const Expected expected = expected_of(case_, is_log);
       accepted_.clear();
-      for (const softmax_algo_t algo : device_->algos_for(case_.input.dtype, case_.y_dtype,
-                                                           case_.input.columns)) {
+      for (const softmax_algo_t algo :
+           device_->algos_for(case_.input.dtype, case_.y_dtype, case_.input.columns)) {
         if (!device_->affords(algo, case_.input.columns)) {
           verdict_->note(algo_label(algo) +
                          " is too slow at N = " + std::to_string(case_.input.columns));

@@ -44,11 +44,10 @@ class Device {
       return {SOFTMAX_ALGO_AUTO, SOFTMAX_ALGO_NAIVE, SOFTMAX_ALGO_VECTOR, SOFTMAX_ALGO_ONLINE,
               SOFTMAX_ALGO_REFERENCE};
     }
-    std::vector<softmax_algo_t> all = {SOFTMAX_ALGO_AUTO,        SOFTMAX_ALGO_NAIVE,
-                                       SOFTMAX_ALGO_SHARED,      SOFTMAX_ALGO_SHUFFLE,
-                                       SOFTMAX_ALGO_VECTOR,      SOFTMAX_ALGO_ONLINE,
-                                       SOFTMAX_ALGO_WARP_ONLINE, SOFTMAX_ALGO_REFERENCE,
-                                       SOFTMAX_ALGO_WARP,        SOFTMAX_ALGO_BLOCK};
+    std::vector<softmax_algo_t> all = {
+        SOFTMAX_ALGO_AUTO,   SOFTMAX_ALGO_NAIVE,  SOFTMAX_ALGO_SHARED,      SOFTMAX_ALGO_SHUFFLE,
+        SOFTMAX_ALGO_VECTOR, SOFTMAX_ALGO_ONLINE, SOFTMAX_ALGO_WARP_ONLINE, SOFTMAX_ALGO_REFERENCE,
+        SOFTMAX_ALGO_WARP,   SOFTMAX_ALGO_BLOCK};
     if (has_bulk_copies()) {
       all.insert(all.end(), {SOFTMAX_ALGO_TILE, SOFTMAX_ALGO_CLUSTER, SOFTMAX_ALGO_GRID});
     }

@@ -71,7 +71,8 @@ class Ring {
   __device__ __forceinline__ int count() const { return count_; }
   __device__ __forceinline__ unsigned char *slot(int i) const { return slots_ + i * slot_bytes_; }
 
-  // By thread 0: begins to copy `range` into the turn's slot, which nobody reads or writes any more.
+  // By thread 0: begins to copy `range` into the turn's slot, which nobody reads or writes any
+  // more.
   __device__ __forceinline__ void load(Turn turn, ByteRange range) const {
     namespace ptx = cuda::ptx;
     const ByteRange bulk = load_window(range, tensor_).bulk;
@@ -89,14 +90,14 @@ class Ring {
     wait_for(&barriers_[turn.slot], turn.phase);
   }
 
-  // Whether the words around a range may reach beyond the tensor: for the first and the last ranges,
-  // which are several where ranges are shorter than a word.
+  // Whether the words around a range may reach beyond the tensor: for the first and the last
+  // ranges, which are several where ranges are shorter than a word.
   __device__ __forceinline__ bool may_have_ends(ByteRange range) const {
     return range.begin - tensor_.begin < kBulkBytes || tensor_.end - range.end < kBulkBytes;
   }
 
-  // By every thread, after wait: brings the ends of a range that reaches an end of the tensor, where
-  // there is no whole word to copy.
+  // By every thread, after wait: brings the ends of a range that reaches an end of the tensor,
+  // where there is no whole word to copy.
   __device__ __forceinline__ void fetch_ends(Turn turn, ByteRange range) const {
     const Window window = load_window(range, tensor_);
     if (window.head.size() + window.tail.size() == 0) return;

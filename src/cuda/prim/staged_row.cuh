@@ -33,13 +33,13 @@ __device__ __forceinline__ void store_pair(T *to, T first, T second) {
 
 // Whether exponentials fit where the input was, without rounding.
 template <typename X, typename Y>
-constexpr bool kKeepsExp = std::is_same<X, Y>::value && std::is_same<X, AccOf<X>>::value;
+constexpr bool kKeepsExp = std::is_same<X, Y>::value &&std::is_same<X, AccOf<X>>::value;
 
 // Units that are read before the first is used.
 constexpr int kUnitsTogether = 4;
 
 template <typename X>
-constexpr int kGroupCols = kUnitsTogether * kUnitCols<X>;
+constexpr int kGroupCols = kUnitsTogether *kUnitCols<X>;
 
 // The columns of one lane of `lanes`. `pairs`: units of two may be read as one.
 struct LaneUnits {
