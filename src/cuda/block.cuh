@@ -48,6 +48,7 @@ __global__ void __launch_bounds__(
     Y *y = static_cast<Y *>(args.y) + first;
     run.has_before = row > 0 || warp > 0;
     run.has_after = left > kRunCols || row < args.rows - 1;
+    run.has_part_after = left > kRunCols + 1 || row < args.rows - 1;
     run.template load<access>(x);
 
     const Acc max = lanes_max_or_nan(run.held[0].max());

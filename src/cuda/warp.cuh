@@ -58,6 +58,7 @@ __global__ void __launch_bounds__(
     Y *y = static_cast<Y *>(args.y) + first * args.cols;
     rows.has_before = first > 0;
     rows.has_after = left > at_once;
+    rows.has_part_after = rows.has_after;  // a full row has more columns than one
     rows.template load<access>(x);
 
     Acc max[kRows];

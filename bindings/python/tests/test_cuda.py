@@ -204,13 +204,15 @@ def test_torch_tensors_on_the_cpu_and_pinned_ones_are_computed_there():
         assert_close(torch, y, x, False)
 
 
-def test_every_ladder_algorithm_runs_and_others_are_refused():
+def test_every_algorithm_of_a_cuda_device_runs_and_others_are_refused():
     torch = module("torch")
     x = logits(torch, 17, 777)
-    for algo in ("naive", "shared", "shuffle", "vector", "online", "warp_online", "reference"):
+    for algo in ("naive", "shared", "shuffle", "vector", "online", "warp_online", "reference",
+                 "warp", "block", "cluster", "grid"):
         assert libsoftmax.select(17, 777, algo=algo, device="cuda:0").algo == algo
         assert_close(torch, libsoftmax.softmax(x, algo=algo), x, False)
-    raises(libsoftmax.SoftmaxError, "NOT_SUPPORTED_ALGO", libsoftmax.softmax, x, algo="cluster")
+    # Rows of more than 2048 bytes are none of TILE's.
+    raises(libsoftmax.SoftmaxError, "NOT_SUPPORTED_ALGO", libsoftmax.softmax, x, algo="tile")
 
 
 def test_auto_is_the_current_device():

@@ -102,6 +102,7 @@ class SpreadRows {
     const X *const x = static_cast<const X *>(args_.x) + row_ * args_.cols + first;
     run_.has_before = row_ > 0 || first > 0;
     run_.has_after = left > kRunCols || row_ < args_.rows - 1;
+    run_.has_part_after = left > kRunCols + 1 || row_ < args_.rows - 1;
     run_.template load<access>(x);
   }
 

@@ -52,9 +52,11 @@ struct WarpRows {
   int group;   // this lane's
   int member;  // its number in the group
   int lane;
-  // Whether the tensor goes on before and after these rows.
+  // Whether the tensor goes on before and after these rows, and whether after them by as much as a
+  // part of memory (of full rows, which load_shifted() reads one part past).
   bool has_before;
   bool has_after;
+  bool has_part_after;
 
   template <RowAccess access>
   __device__ __forceinline__ void load(const X *x) {
@@ -210,8 +212,10 @@ struct WarpRows {
 
   __device__ __forceinline__ void load_shifted(const X *x) {
     constexpr int kSize = static_cast<int>(sizeof(X));
-    // Rows with others before and after them have no part that reaches out of the tensor.
-    const bool inside = has_before && has_after;
+    // Rows with others before and after them have no part that reaches out of the tensor: a full
+    // pack's kPackParts are read whole, where it begins with a part too. That is a part past the
+    // rows, not only the half of one that a single element after them would fill.
+    const bool inside = has_before && has_part_after;
     std::uint32_t part[kRows][kPacks][kPackParts];
     int past[kRows];
 #pragma unroll
