@@ -1,4 +1,5 @@
 # The steps that check: GPU tests, public reports, Python tests, and the sanitizers.
+import concurrent.futures
 import importlib.util
 import json
 import pathlib
@@ -126,3 +127,9 @@ def sanitize(context, tool, limit):
     elif findings:
         judged.status, judged.note = outcome.FAILED, f"{findings} findings"
     return judged
+
+
+def sanitizers(context, tools, limit):
+    """All tools side by side: they wait for the host most of the time."""
+    with concurrent.futures.ThreadPoolExecutor(max_workers=len(SANITIZERS)) as pool:
+        return list(pool.map(lambda tool: sanitize(context, tool, limit), tools))

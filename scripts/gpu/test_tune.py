@@ -17,7 +17,7 @@ import tuning  # noqa: E402
 RUN = {"record": "run", "card": "NVIDIA Stand-In", "compute_capability": "9.0",
        "date": "2026-11-30T12:00:00Z", "source_id": "0123456789abcdef"}
 CLASSES = tuning.order_classes(ROOT)
-# No two algorithms share an order of additions today: as if these did.
+# BLOCK and CLUSTER share an order of additions; here as if GRID did too.
 SHARED = {**CLASSES, "grid": CLASSES["cluster"]}
 F32, F32_ODD = tuning.TABLES[:2]
 
@@ -83,7 +83,7 @@ class Ranges(unittest.TestCase):
 
 
 class FewRows(unittest.TestCase):
-    LINES = cold({"cluster": {65536: 100}, "grid": {65536: 120}, "block": {65536: 300}})
+    LINES = cold({"cluster": {65536: 100}, "grid": {65536: 120}, "vector": {65536: 300}})
 
     def few(self, times):
         return rows(self.LINES + [cell(algo, 65536, us, m=m)
@@ -100,12 +100,12 @@ class FewRows(unittest.TestCase):
 
     def test_another_order_of_additions_is_for_m_adaptive_alone(self):
         self.assertEqual(
-            self.few({"cluster": {1: 6, 16: 7, 64: 10}, "block": {1: 3, 16: 8, 64: 50}}),
-            ["{kNoLimit, SOFTMAX_ALGO_CLUSTER, 0, SOFTMAX_ALGO_AUTO, 1, SOFTMAX_ALGO_BLOCK},"])
+            self.few({"cluster": {1: 6, 16: 7, 64: 10}, "vector": {1: 3, 16: 8, 64: 50}}),
+            ["{kNoLimit, SOFTMAX_ALGO_CLUSTER, 0, SOFTMAX_ALGO_AUTO, 1, SOFTMAX_ALGO_VECTOR},"])
 
     def test_m_adaptive_has_to_beat_what_few_rows_take_anyway(self):
         self.assertEqual(
-            self.few({"cluster": {1: 6, 16: 7}, "grid": {1: 3, 16: 7}, "block": {1: 5, 16: 9}}),
+            self.few({"cluster": {1: 6, 16: 7}, "grid": {1: 3, 16: 7}, "vector": {1: 5, 16: 9}}),
             ["{kNoLimit, SOFTMAX_ALGO_CLUSTER, 1, SOFTMAX_ALGO_GRID},"])
 
     def test_lengths_without_such_a_measurement_follow_the_one_before(self):

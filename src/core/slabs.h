@@ -7,7 +7,7 @@
 namespace softmax {
 
 struct Slabs {
-  std::int32_t count = 0;  // in a row
+  std::int64_t count = 0;  // in a row
   std::int32_t cols = 0;   // of a slab; the last one may have fewer
   std::int32_t warps = 0;  // that share a slab, a run of columns each
 };
@@ -23,14 +23,16 @@ constexpr int kMostClusterRuns = 512;
 // What a warp holds: `packs` words of 16 bytes a lane.
 constexpr std::int64_t run_bytes(int packs) { return std::int64_t{32} * 16 * packs; }
 
-// Slabs as equal as whole runs allow, of at most `slab_bytes` (and a run: the rounding).
+// Slabs as equal as whole runs allow, of at most `slab_bytes` (and a run: the rounding). A row of
+// no columns is one slab too.
 constexpr Slabs cut_row(std::int64_t cols, int element_bytes, int packs, std::int64_t slab_bytes) {
   const std::int64_t run_cols = run_bytes(packs) / element_bytes;
+  if (cols < 1) cols = 1;
   const std::int64_t wanted = ceil_div(cols * element_bytes, slab_bytes);
   const std::int64_t warps = ceil_div(ceil_div(cols, run_cols), wanted);
   const std::int64_t slab = warps * run_cols;
   Slabs result;
-  result.count = static_cast<std::int32_t>(ceil_div(cols, slab));
+  result.count = ceil_div(cols, slab);
   result.cols = static_cast<std::int32_t>(slab);
   result.warps = static_cast<std::int32_t>(warps);
   return result;

@@ -23,9 +23,9 @@ void spread(const Policy &policy, const Problem &problem, Launch *launch) {
   const Slabs slabs =
       cut_row(problem.cols, dtype_size(problem.x_dtype), policy.packs, policy.slab_bytes);
   RowArgs &args = launch->args;
-  args.slabs = slabs.count;
+  args.slabs = static_cast<std::int32_t>(slabs.count);  // as far as GRID's policy goes
   args.slab_cols = slabs.cols;
-  args.row_blocks = std::min(policy.row_blocks, slabs.count);
+  args.row_blocks = std::min(policy.row_blocks, args.slabs);
   launch->block = dim3(static_cast<unsigned>(32 * slabs.warps));
 }
 

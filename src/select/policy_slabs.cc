@@ -97,7 +97,7 @@ bool cluster_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, ch
   if (row_bytes > slab_bytes * most_blocks) slab_bytes = 32768;
   if (row_bytes > slab_bytes * most_blocks && row_bytes <= 65536 * 10) slab_bytes = 65536;
   const Slabs slabs = spread_policy(p, slab_bytes, policy);
-  if (std::int64_t{slabs.count} * slabs.warps > kMostClusterRuns) {
+  if (slabs.count > kMostClusterRuns / slabs.warps) {
     return decline(why, cap, "a row of more than %d runs is for grid", kMostClusterRuns);
   }
   policy->cluster = static_cast<int>(std::min<std::int64_t>(slabs.count, most_blocks));
@@ -110,6 +110,9 @@ bool grid_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char 
                  std::size_t cap) {
   if (!has_bulk_copies(caps, why, cap)) return false;
   const Slabs slabs = spread_policy(p, 65536, policy);
+  if (slabs.count > INT32_MAX) {
+    return decline(why, cap, "a row of more than %d slabs", INT32_MAX);
+  }
   policy->blocks_per_sm = blocks_with(caps, p, policy->threads_per_row, policy->smem_bytes);
   // Teams of a quarter of the card hide each other's waiting; a few rows use all of it.
   constexpr std::int64_t kFewRows = 4;

@@ -128,6 +128,26 @@ TEST_CASE("AUTO has an answer that can run there for every problem and device", 
   }
 }
 
+TEST_CASE("an algorithm that is asked for takes the longest and the shortest rows or says why not",
+          "[select][mistakes]") {
+  // INT64_MAX / 16 columns were once no slabs in 32 bits, and a division by them.
+  for (const NamedCaps &device : made_up_devices()) {
+    for (const TypePair &types : kTypePairs) {
+      for (const softmax_algo_t algo : kEveryAlgorithm) {
+        if (!exists_on(device.caps, algo)) continue;
+        for (const std::int64_t n : {std::int64_t{0}, std::int64_t{1}, INT64_MAX / 16}) {
+          Selection selection;
+          const SelectOutcome outcome =
+              select_quietly(device.caps, algo, make_problem(types, 1, n), &selection);
+          INFO(device.name << " " << types.name << " algorithm " << algo << " N = " << n);
+          CHECK((outcome == SelectOutcome::kChosen ||
+                 (outcome == SelectOutcome::kDeclined && selection.declined[0] != '\0')));
+        }
+      }
+    }
+  }
+}
+
 // Where a choice may look at M at all: GRID's order hangs on how a row is cut into slabs, that of
 // BLOCK and CLUSTER on what a thread holds, as long as a warp merges a run a lane.
 bool adds_alike(const TypePair &types, std::int64_t cols, const Policy &a, const Policy &b) {

@@ -43,13 +43,26 @@ TEST_CASE("slabs cover a row, each with columns of its own", "[slabs]") {
   std::int64_t cuts = 0, uncovered = 0, empty = 0;
   over_cuts([&](std::int64_t cols, int, const Cut &, const Slabs &s) {
     ++cuts;
-    uncovered += std::int64_t{s.count} * s.cols >= cols ? 0 : 1;
+    uncovered += s.count * s.cols >= cols ? 0 : 1;
     // The last one begins before the row's end.
-    empty += s.count >= 1 && std::int64_t{s.count - 1} * s.cols < cols ? 0 : 1;
+    empty += s.count >= 1 && (s.count - 1) * s.cols < cols ? 0 : 1;
   });
   CHECK(cuts > 100000);
   CHECK(uncovered == 0);
   CHECK(empty == 0);
+}
+
+TEST_CASE("rows of no columns and of as many as there can be have slabs", "[slabs][mistakes]") {
+  for (const Cut &cut : kCuts) {
+    for (const int element_bytes : kElementBytes) {
+      const Slabs none = softmax::cut_row(0, element_bytes, cut.packs, cut.slab_bytes);
+      CHECK((none.count == 1 && none.warps == 1));
+      const std::int64_t cols = INT64_MAX / 16;
+      const Slabs most = softmax::cut_row(cols, element_bytes, cut.packs, cut.slab_bytes);
+      CHECK(most.count > INT32_MAX);
+      CHECK(most.count == softmax::ceil_div(cols, most.cols));
+    }
+  }
 }
 
 TEST_CASE("a slab is one run a warp, as long as the warp's registers hold", "[slabs]") {
