@@ -110,6 +110,27 @@ def sweep(results, dtype):
             markdown(["N", "copy GB/s"] + algos, rows))
 
 
+def auto(results):
+    """What AUTO takes and reaches by row length, types side by side."""
+    if not results.cells:
+        return NOT_MEASURED
+    types = ("f32", "bf16")
+    found = {}
+    for dtype in types:
+        for (_, _, cols), cells in results.grid(section="sweep", dtype=dtype).items():
+            found.setdefault(cols, {})[dtype] = cells.get("auto")
+    rows = []
+    for cols, cells in sorted(found.items()):
+        row = [str(cols)]
+        for dtype in types:
+            cell = cells.get(dtype)
+            kernel = re.fullmatch(r"(?:log)?softmax_(\w+)_\w+", (cell or {}).get("kernel", ""))
+            row += [number(cell, "ratio", 2), kernel[1].upper() if kernel else ""]
+        rows.append(row)
+    return (caption(results.run) + "\n\n" +
+            markdown(["N"] + [title for dtype in types for title in (dtype, "by")], rows))
+
+
 def hot(results):
     """Microseconds a call where one pair of buffers is used over and over."""
     if not results.cells:
@@ -216,6 +237,7 @@ def compare(results):
 
 
 BLOCKS = {
+    "auto": auto,
     "compare": compare,
     "in-flight": in_flight,
     "headline": headline,

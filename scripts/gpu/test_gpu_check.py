@@ -159,6 +159,19 @@ class WholeRun(unittest.TestCase):
                          ["copy", "naive", "online"])
         self.assertEqual(ncu["launches"][0]["duration_ns"], 155000.0)
 
+    def test_autos_table_has_the_types_side_by_side(self):
+        results = tables.Results(pathlib.Path("/nonexistent"))
+        results.run = {"card": "Stand-In", "driver": "1", "cuda_runtime": "13.0",
+                       "date": "2026-11-30", "source_id": "0"}
+        fields = {"section": "sweep", "M": 1, "algo": "auto", "status": "ok"}
+        results.cells = [
+            {**fields, "dtype": "f32", "N": 64, "ratio": 1.014, "kernel": "softmax_warp_f32"},
+            {**fields, "dtype": "bf16", "N": 64, "ratio": 0.931, "kernel": "softmax_tile_bf16"},
+            {**fields, "dtype": "f32", "N": 8, "ratio": 0.5, "kernel": "softmax_warp_online_f32"}]
+        table = tables.auto(results)
+        self.assertIn("| 8 | 0.50 | WARP_ONLINE | – |  |\n| 64 | 1.01 | WARP | 0.93 | TILE |",
+                      table)
+
     def test_tables_are_made_of_the_results(self):
         self.check()
         results = tables.Results(self.out / "bench/results/NVIDIA_Stand-In")
