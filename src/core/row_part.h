@@ -50,13 +50,7 @@ class NearTerms {
     const float shifted = fmaf(x, kLog2E, round_);
     float f = fmaf(x, kLog2E, round_ - shifted);
     f = fmaf(x, kLog2ELow, f);
-    float p = 0x1.4418e6p-13f;
-    p = fmaf(p, f, 0x1.5f104ep-10f);
-    p = fmaf(p, f, 0x1.3b2a4ep-7f);
-    p = fmaf(p, f, 0x1.c6af62p-5f);
-    p = fmaf(p, f, 0x1.ebfbe0p-3f);
-    p = fmaf(p, f, 0x1.62e430p-1f);
-    const float mantissa = fmaf(p, f, 1.0f);
+    const float mantissa = power_of_two_fraction(f);
     return float_of(bits_of(mantissa) + (bits_of(shifted) << 23));
   }
 

@@ -224,16 +224,8 @@ TEST_CASE("a slab far below the rest of its row is as right as the rest", "[bulk
     const TypePair &types = kTypePairs[pair];
     for (const std::int64_t cols : {12289, 50257}) {
       for (const std::int64_t run : {1000, 8192}) {
-        constexpr std::int64_t kRows = 6;
-        Elements x = make_input(types.x, kRows, cols, Pattern::kNormal1, 86);
-        const double gaps[kRows] = {20, 28, 60, 87, 95, HUGE_VAL};
-        for (std::int64_t row = 0; row < kRows; ++row) {
-          for (std::int64_t j = 0; j < cols; ++j) {
-            // Every second run is below; in row 1 all but the last.
-            const bool is_below = row == 1 ? j + run < cols : j / run % 2 == 0;
-            if (is_below) x.set(row * cols + j, x[row * cols + j] - gaps[row]);
-          }
-        }
+        constexpr std::int64_t kRows = kRowsOfRunsBelow;
+        const Elements x = make_runs_below(types.x, cols, run, 86);
         const Reference reference = make_reference(x, kRows, cols);
         for (const softmax_algo_t algo : bulk_algorithms(types, cols)) {
           for (const bool is_log : {false, true}) {

@@ -1,6 +1,5 @@
 // WARP and BLOCK, which hold a row in registers: every N, every address, and parts of a row that
 // are far below the rest of it.
-#include <cmath>
 #include <string>
 #include <vector>
 
@@ -134,16 +133,8 @@ TEST_CASE("a part of a row far below the rest is as right as the rest", "[held]"
     for (const std::int64_t cols : {256, 1024, 4096, 8000}) {
       for (const std::int64_t run : {64, 256, 1024}) {
         if (run >= cols) continue;
-        constexpr std::int64_t kRows = 6;
-        Elements x = make_input(types.x, kRows, cols, Pattern::kNormal1, 33);
-        const double gaps[kRows] = {20, 28, 60, 87, 95, HUGE_VAL};
-        for (std::int64_t row = 0; row < kRows; ++row) {
-          for (std::int64_t j = 0; j < cols; ++j) {
-            // Every second run is below; in row 1 all but the last.
-            const bool is_below = row == 1 ? j + run < cols : j / run % 2 == 0;
-            if (is_below) x.set(row * cols + j, x[row * cols + j] - gaps[row]);
-          }
-        }
+        constexpr std::int64_t kRows = kRowsOfRunsBelow;
+        const Elements x = make_runs_below(types.x, cols, run, 33);
         const Reference reference = make_reference(x, kRows, cols);
         for (const softmax_algo_t algo : holding(types, cols)) {
           for (const bool is_log : {false, true}) {

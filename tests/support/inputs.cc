@@ -58,6 +58,19 @@ double value(Pattern pattern, softmax_dtype_t dtype, std::uint64_t seed, std::in
 
 }  // namespace
 
+Elements make_runs_below(softmax_dtype_t dtype, std::int64_t cols, std::int64_t run,
+                         std::uint64_t seed) {
+  const double gaps[kRowsOfRunsBelow] = {20, 28, 60, 87, 95, HUGE_VAL};
+  Elements x = make_input(dtype, kRowsOfRunsBelow, cols, Pattern::kNormal1, seed);
+  for (std::int64_t row = 0; row < kRowsOfRunsBelow; ++row) {
+    for (std::int64_t j = 0; j < cols; ++j) {
+      const bool is_below = row == 1 ? j + run < cols : j / run % 2 == 0;
+      if (is_below) x.set(row * cols + j, x[row * cols + j] - gaps[row]);
+    }
+  }
+  return x;
+}
+
 double uniform(std::uint64_t seed, std::uint64_t index) {
   const std::uint64_t bits = mix(mix(seed) ^ index) >> 11;  // 53 bits
   return (static_cast<double>(bits) + 0.5) * 0x1p-53;

@@ -38,6 +38,13 @@ const char *pattern_name(Pattern pattern);
 Elements make_input(softmax_dtype_t dtype, std::int64_t rows, std::int64_t cols, Pattern pattern,
                     std::uint64_t seed);
 
+// Normal rows of which every second run of `run` columns is far below the rest (in row 1 all but
+// the last `run` columns): by as much as leaves terms in the sum, results in the normal range, or
+// nothing.
+constexpr std::int64_t kRowsOfRunsBelow = 6;
+Elements make_runs_below(softmax_dtype_t dtype, std::int64_t cols, std::int64_t run,
+                         std::uint64_t seed);
+
 // Uniform in (0, 1): a hash of its arguments.
 double uniform(std::uint64_t seed, std::uint64_t index);
 
