@@ -53,11 +53,13 @@
  *     log-softmax  F32 output: at most 4; F16 and BF16 output: at most 0.51
  *     F64          at most 4, for both
  *
- * What makes this hold: the rounding error of x_i - m is carried into the exponential; sums of F32,
- * F16 and BF16 rows are kept in float32 with a compensation term, those of F64 rows in float64
- * likewise; the maximum's own 1 is kept out of s, so that log-softmax can use log1p of the rest and
- * a confident row's top entry keeps its relative accuracy near 0. Arithmetic is never done in the
- * 16-bit types, and no intermediate is ever stored in one.
+ * What makes this hold: the rounding error of x_i - m is carried into the exponential, or terms are
+ * taken against a power of two, for which there is none; sums of F32, F16 and BF16 rows are kept in
+ * float32 with a compensation term, or few terms at a time in float32 and those sums in float64;
+ * those of F64 rows in float64 with a compensation term; log-softmax keeps the maximum's own 1 out
+ * of s, so that it can use log1p of the rest and a confident row's top entry keeps its relative
+ * accuracy near 0. Arithmetic is never done in the 16-bit types, and no intermediate is ever stored
+ * in one.
  *
  * The flag SOFTMAX_FLAG_FAST_MATH permits less than this. No algorithm of this release makes use of
  * the permission, so results are the same with and without it.
@@ -113,7 +115,8 @@
  * compiled with. A size below the first release's is refused (SOFTMAX_STATUS_STRUCT_SIZE). A larger
  * one, from a newer header, is accepted where every byte past the known fields is zero, and refused
  * otherwise (SOFTMAX_STATUS_NEWER_FIELD), so that a field this library does not know is never
- * silently ignored. (Of an output struct the unknown tail is set to zero.) Constants are plain int32_t, never C enums, so that their size cannot change.
+ * silently ignored. (Of an output struct the unknown tail is set to zero.) Arguments and fields are
+ * int32_t, never of an enum type, so that their size cannot change.
  */
 #ifndef SOFTMAX_H
 #define SOFTMAX_H

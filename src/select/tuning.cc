@@ -54,16 +54,17 @@ constexpr TuningRow kSm90Half[] = {
     {kNoLimit, SOFTMAX_ALGO_GRID},
 };
 constexpr TuningRow kSm90HalfOdd[] = {
-    {112, SOFTMAX_ALGO_TILE},    // 9: 0.33, 33: 0.65, 65: 0.67; warp 0.27, 0.27, 0.39
-    {128, SOFTMAX_ALGO_WARP},    // 127: 0.70; tile 0.67
-    {192, SOFTMAX_ALGO_TILE},    // 129: 0.68; warp 0.45
-    {256, SOFTMAX_ALGO_WARP},    // 255: 0.81; tile 0.67
-    {352, SOFTMAX_ALGO_TILE},    // 257: 0.66; warp 0.45
-    {512, SOFTMAX_ALGO_WARP},    // 385: 0.65, 511: 0.82; tile 0.38, 0.36; block 0.39, 0.51
-    {1024, SOFTMAX_ALGO_BLOCK},  // 513: 0.51, 769: 0.75, 1001: 0.91; warp 0.45, 0.65, 0.81
-    {1280, SOFTMAX_ALGO_WARP},   // 1025: 0.55; block 0.43
-    // 2049: 0.62, 3001: 0.84, 16385: 0.79, 50257: 0.57; cluster -, -, 0.46, 0.47
-    {65536, SOFTMAX_ALGO_BLOCK},
+    {112, SOFTMAX_ALGO_TILE},     // 9: 0.33, 33: 0.65, 65: 0.67; warp 0.27, 0.27, 0.39
+    {128, SOFTMAX_ALGO_WARP},     // 127: 0.70; tile 0.67
+    {192, SOFTMAX_ALGO_TILE},     // 129: 0.68; warp 0.45
+    {256, SOFTMAX_ALGO_WARP},     // 255: 0.81; tile 0.67
+    {352, SOFTMAX_ALGO_TILE},     // 257: 0.66; warp 0.45
+    {512, SOFTMAX_ALGO_WARP},     // 385: 0.65, 511: 0.82; tile 0.38, 0.36; block 0.39, 0.51
+    {1024, SOFTMAX_ALGO_BLOCK},   // 513: 0.51, 769: 0.75, 1001: 0.91; warp 0.45, 0.65, 0.81
+    {1280, SOFTMAX_ALGO_WARP},    // 1025: 0.55; block 0.43
+    {32768, SOFTMAX_ALGO_BLOCK},  // 2049: 0.62, 3001: 0.84, 16385: 0.79; cluster -, -, 0.46
+    // 50257: 0.57; cluster 0.47. M = 1, N = 50257, hot: 9.8 us; cluster 5.9; M = 16: 10.6; 6.4
+    {65536, SOFTMAX_ALGO_BLOCK, kFew, SOFTMAX_ALGO_CLUSTER},
     {131072, SOFTMAX_ALGO_CLUSTER},  // 65537: 0.43, 100353: 0.42
     {kNoLimit, SOFTMAX_ALGO_GRID},   // 262145: 0.40, 1048577: 0.39; cluster 0.26, -
 };
