@@ -49,3 +49,25 @@ function(softmax_add_python_tests prefix file)
       ${ARGN})
   endforeach()
 endfunction()
+
+# softmax_add_pytest_tests(<prefix> <python> <environment> <files...>): the same by pytest.
+# `environment` is what the test property takes, without what all of them need.
+function(softmax_add_pytest_tests prefix python environment)
+  foreach(file IN LISTS ARGN)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+    file(STRINGS ${file} functions REGEX "^def test_[a-z0-9_]+\\(")
+    if(NOT functions)
+      message(FATAL_ERROR "${file} has no tests")
+    endif()
+    foreach(line IN LISTS functions)
+      string(REGEX REPLACE "^def test_([a-z0-9_]+)\\(.*" "\\1" sentence "${line}")
+      add_test(NAME ${prefix}.${sentence}
+        COMMAND ${python} -m pytest -q -p no:cacheprovider -rs "${file}::test_${sentence}")
+      set_tests_properties(${prefix}.${sentence} PROPERTIES
+        SKIP_RETURN_CODE 77
+        TIMEOUT 300
+        WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}
+        ENVIRONMENT "${environment};PYTHONDONTWRITEBYTECODE=1;LC_ALL=C.UTF-8")
+    endforeach()
+  endforeach()
+endfunction()

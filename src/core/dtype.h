@@ -30,6 +30,9 @@ constexpr int dtype_size(std::int32_t dtype) {
   }
 }
 
+// Bytes of the type that a row of these is computed in: float32, or float64 for float64.
+constexpr int accumulator_size(std::int32_t dtype) { return dtype == SOFTMAX_DTYPE_F64 ? 8 : 4; }
+
 constexpr const char *dtype_name(std::int32_t dtype) {
   switch (dtype) {
     case SOFTMAX_DTYPE_F32: return "f32";

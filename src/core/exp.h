@@ -129,6 +129,14 @@ SOFTMAX_HD Split<T> difference(T x, T max) {
   return d;
 }
 
+// An exponential before its last multiplication.
+template <typename T>
+struct ExpParts {
+  T mantissa;
+  T error;  // what rounding took from it
+  T power;
+};
+
 // factor * exp(d.hi + d.lo), for d.hi <= 40 and |factor| from 2^-60 to 2^64 (or 0).
 //
 // exp(d) = 2^k exp(r), k = round(d / ln 2), |r| <= ln(2)/2, by Cody and Waite's reduction; the
@@ -137,13 +145,6 @@ SOFTMAX_HD Split<T> difference(T x, T max) {
 // factor: so both powers are normal numbers for every k that occurs (-188 to 58), and a result
 // below the normal range is rounded once instead of being flushed. d.lo may be NaN where d.hi is
 // -inf.
-template <typename T>
-struct ExpParts {
-  T mantissa;
-  T error;  // what rounding took from it
-  T power;
-};
-
 SOFTMAX_HD ExpParts<float> exp_parts(Split<float> d) {
   constexpr float kLog2E = 1.4426950408889634f;
   constexpr float kLn2Hi = 0x1.62e430p-1f;

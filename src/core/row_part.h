@@ -16,8 +16,6 @@ namespace softmax {
 
 // ---- terms in softmax ----
 
-constexpr float kNearLimit = 16384.0f;
-
 // False for a NaN or an infinity. There is no near float64.
 SOFTMAX_HD bool is_near(float max, float limit) { return max > -limit && max < limit; }
 

@@ -27,6 +27,9 @@ SOFTMAX_HD float max_or_nan(float a, float b) {
 
 SOFTMAX_HD double max_or_nan(double a, double b) { return a < b || b != b ? b : a; }
 
+// Below this references are moderate: exponents relative to powers of two are exact.
+constexpr float kNearLimit = 16384.0f;
+
 // 2^f for |f| of hardly more than 1/2: 1 + f p(f), p of degree 5, 0.16 * 2^-24 off at most.
 SOFTMAX_HD float power_of_two_fraction(float f) {
   float p = 0x1.4418e6p-13f;
@@ -143,7 +146,6 @@ class ShiftedExp<float> {
   }
 
  private:
-  static constexpr float kNearLimit = 16384.0f;
   static constexpr float kZeroBelow = 130.0f;  // as in exp_times
   static constexpr float kLog2E = 0x1.715476p+0f;
   static constexpr float kLog2ELow = 0x1.4ae0cp-26f;

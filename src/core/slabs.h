@@ -23,11 +23,10 @@ constexpr int kMostClusterRuns = 512;
 // What a warp holds: `packs` words of 16 bytes a lane.
 constexpr std::int64_t run_bytes(int packs) { return std::int64_t{32} * 16 * packs; }
 
-// Slabs as equal as whole runs allow, of at most `slab_bytes` (and a run: the rounding). A row of
-// no columns is one slab too.
+// Slabs as equal as whole runs allow, of at most `slab_bytes` (and a run: the rounding). `cols` is
+// at least 1: select() asks for no row without columns.
 constexpr Slabs cut_row(std::int64_t cols, int element_bytes, int packs, std::int64_t slab_bytes) {
   const std::int64_t run_cols = run_bytes(packs) / element_bytes;
-  if (cols < 1) cols = 1;
   const std::int64_t wanted = ceil_div(cols * element_bytes, slab_bytes);
   const std::int64_t warps = ceil_div(ceil_div(cols, run_cols), wanted);
   const std::int64_t slab = warps * run_cols;

@@ -32,12 +32,7 @@ __global__ void __launch_bounds__(
   WarpRows<X, Y, kPacks, 1, true, kPacks> run;
 
   const int warp = threadIdx.x / kWarpThreads;
-  run.present = 1;
-  run.lanes = kWarpThreads;
-  run.groups = 1;
-  run.group = 0;
-  run.lane = threadIdx.x % kWarpThreads;
-  run.member = run.lane;
+  run.take_one_row();
   const int first_col = warp * kRunCols;
   const int left = static_cast<int>(args.cols) - first_col;
   run.cols = left < kRunCols ? left : kRunCols;

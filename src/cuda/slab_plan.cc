@@ -10,10 +10,6 @@
 namespace softmax {
 namespace {
 
-int accumulator_bytes(const Problem &problem) {
-  return problem.x_dtype == SOFTMAX_DTYPE_F64 ? 8 : 4;
-}
-
 std::int64_t resident_blocks(const DeviceCaps &caps, const Policy &policy) {
   return std::int64_t{caps.sm_count} * policy.blocks_per_sm;
 }
@@ -85,7 +81,7 @@ std::size_t grid_counter_bytes(const Launch &launch) {
 std::size_t grid_workspace_bytes(const Launch &launch, const Problem &problem) {
   const std::size_t teams = launch.grid.x / launch.args.row_blocks;
   return grid_counter_bytes(launch) +
-         teams * 2 * launch.args.slabs * part_bytes(accumulator_bytes(problem));
+         teams * 2 * launch.args.slabs * part_bytes(accumulator_size(problem.x_dtype));
 }
 
 }  // namespace softmax

@@ -23,14 +23,12 @@ int threads_for(std::int64_t value) {
 }
 
 // Shared memory that one participant of a block reduction needs: a maximum and a compensated sum.
-std::int64_t reduction_slot_bytes(const Problem &p) {
-  return p.x_dtype == SOFTMAX_DTYPE_F64 ? 24 : 12;
-}
+std::int64_t reduction_slot_bytes(const Problem &p) { return 3 * accumulator_size(p.x_dtype); }
 
 // 16-byte packs of a row.
 std::int64_t row_packs(const Problem &p) {
   const int cols = kHeldPackBytes / dtype_size(p.x_dtype);
-  return p.cols / cols + (p.cols % cols != 0 || p.cols == 0 ? 1 : 0);
+  return p.cols / cols + (p.cols % cols != 0 ? 1 : 0);
 }
 
 bool is_widened(const Problem &p) { return dtype_size(p.y_dtype) > dtype_size(p.x_dtype); }
@@ -126,7 +124,7 @@ bool block_policy(const DeviceCaps &, const Problem &p, Policy *policy, char *wh
   policy->rows_per_block = 1;
   policy->vec_bytes = kVectorBytes;
   policy->packs = packs;
-  policy->smem_bytes = kWarp * part_bytes(p.x_dtype == SOFTMAX_DTYPE_F64 ? 8 : 4);
+  policy->smem_bytes = kWarp * part_bytes(accumulator_size(p.x_dtype));
   return true;
 }
 

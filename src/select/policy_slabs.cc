@@ -20,9 +20,7 @@ constexpr std::int64_t kReservedBytes = 1024;  // of shared memory, by the syste
 constexpr std::int64_t kStaticBytes = 1024;    // at most, of the kernels' own
 constexpr int kRegisters = 65536;              // a multiprocessor's
 
-std::int64_t row_part_bytes(const Problem &p) {
-  return part_bytes(p.x_dtype == SOFTMAX_DTYPE_F64 ? 8 : 4);
-}
+std::int64_t row_part_bytes(const Problem &p) { return part_bytes(accumulator_size(p.x_dtype)); }
 
 bool has_bulk_copies(const DeviceCaps &caps, char *why, std::size_t cap) {
   if (caps.compute_capability >= 90) return true;

@@ -57,6 +57,19 @@ void run_exactly(const Problem &p, const Elements &input, const Reference &refer
   CHECK(compare(output, reference, p.is_log, p.cols, promised_bound(p.types.y)).failure == "");
 }
 
+// Both operations and both places, in turn: a kernel serves all of them.
+Problem problem_in_turn(softmax_algo_t algo, const TypePair &types, std::int64_t rows,
+                        std::int64_t cols, int turn) {
+  Problem problem;
+  problem.algo = algo;
+  problem.types = types;
+  problem.is_log = turn % 2 == 0;
+  problem.in_place = can_be_in_place(types) && turn % 3 == 0;
+  problem.rows = rows;
+  problem.cols = cols;
+  return problem;
+}
+
 }  // namespace
 
 TEST_CASE("no kernel reads or writes outside its buffers or races", "[sanitizer]") {
@@ -93,13 +106,7 @@ TEST_CASE("no kernel with a row in registers leaves its buffers at its largest N
         for (const softmax_algo_t algo : device().algorithms_for(types.x, types.y, cols)) {
           if (algo != SOFTMAX_ALGO_WARP && algo != SOFTMAX_ALGO_BLOCK) continue;
           ++turn;
-          Problem problem;
-          problem.algo = algo;
-          problem.types = types;
-          problem.is_log = turn % 2 == 0;
-          problem.in_place = can_be_in_place(types) && turn % 3 == 0;
-          problem.rows = 2;
-          problem.cols = cols;
+          Problem problem = problem_in_turn(algo, types, 2, cols, turn);
           problem.x_offset = turn % 5 == 0 ? 1 : 0;
           problem.y_offset = turn % 7 == 0 ? 3 : 0;
           run_exactly(problem, x, reference);
@@ -129,13 +136,7 @@ TEST_CASE("neither a bulk copy nor a slab takes a byte before or behind its tens
         }
         for (int offset = 0; offset<x_last; offset += cols> 1000 ? 3 : 1) {
           ++turn;
-          Problem problem;
-          problem.algo = algo;
-          problem.types = types;
-          problem.is_log = turn % 2 == 0;
-          problem.in_place = can_be_in_place(types) && turn % 3 == 0;
-          problem.rows = rows;
-          problem.cols = cols;
+          Problem problem = problem_in_turn(algo, types, rows, cols, turn);
           problem.x_offset = offset;
           problem.y_offset = turn % 4 < 2 ? offset : (offset + 1) % x_last;
           run_exactly(problem, x, reference);
@@ -158,13 +159,7 @@ TEST_CASE("no kernel with a row in registers leaves a tensor at any address", "[
           if (algo != SOFTMAX_ALGO_WARP && algo != SOFTMAX_ALGO_BLOCK) continue;
           for (int offset = 0; offset < 16; offset += 5) {
             ++turn;
-            Problem problem;
-            problem.algo = algo;
-            problem.types = types;
-            problem.is_log = turn % 2 == 0;
-            problem.in_place = can_be_in_place(types) && turn % 3 == 0;
-            problem.rows = rows;
-            problem.cols = cols;
+            Problem problem = problem_in_turn(algo, types, rows, cols, turn);
             problem.x_offset = (offset + turn) % 8;
             problem.y_offset = offset % 8;
             run_exactly(problem, x, reference);

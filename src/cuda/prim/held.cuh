@@ -137,7 +137,8 @@ class RawPacks {
 // ---- values, and terms in their place ----
 
 // The two ways of ShiftedExp<float>, each by itself.
-struct NearExp {
+template <bool kIsNear>
+struct OneWayExp {
   static constexpr int kTermsTogether = ShiftedExp<float>::kTermsTogether;
   const ShiftedExp<float> &exp;
 
@@ -146,21 +147,13 @@ struct NearExp {
   __device__ __forceinline__ void times(const float (&x)[kCount], float factor,
                                         float (&result)[kCount]) const {
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) result[i] = exp.near_times(x[i], factor);
+    for (int i = 0; i < kCount; ++i) {
+      result[i] = kIsNear ? exp.near_times(x[i], factor) : exp.far_times(x[i], factor);
+    }
   }
 };
-struct FarExp {
-  static constexpr int kTermsTogether = ShiftedExp<float>::kTermsTogether;
-  const ShiftedExp<float> &exp;
-
-  __device__ __forceinline__ float reference() const { return exp.reference(); }
-  template <int kCount>
-  __device__ __forceinline__ void times(const float (&x)[kCount], float factor,
-                                        float (&result)[kCount]) const {
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) result[i] = exp.far_times(x[i], factor);
-  }
-};
+using NearExp = OneWayExp<true>;
+using FarExp = OneWayExp<false>;
 
 // The largest or a NaN, over a tree: with a row in registers a chain of all of them would be waited
 // for.

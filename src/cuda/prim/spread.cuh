@@ -48,12 +48,7 @@ class SpreadRows {
       : args_(args), slots_(slots), exchange_(exchange), row_(first_row), row_step_(row_step) {
     first_slab_ = static_cast<int>(std::int64_t{args.slabs} * rank / args.row_blocks);
     end_slab_ = static_cast<int>(std::int64_t{args.slabs} * (rank + 1) / args.row_blocks);
-    run_.present = 1;
-    run_.lanes = kWarpThreads;
-    run_.groups = 1;
-    run_.group = 0;
-    run_.lane = threadIdx.x % kWarpThreads;
-    run_.member = run_.lane;
+    run_.take_one_row();
   }
 
   // The loads of the first row's first slab need nobody: they may be under way before the blocks

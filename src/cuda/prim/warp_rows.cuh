@@ -58,6 +58,16 @@ struct WarpRows {
   bool has_after;
   bool has_part_after;
 
+  // All lanes of the warp share one row, or a run of one.
+  __device__ __forceinline__ void take_one_row() {
+    present = 1;
+    lanes = kWarpThreads;
+    groups = 1;
+    group = 0;
+    lane = threadIdx.x % kWarpThreads;
+    member = lane;
+  }
+
   template <RowAccess access>
   __device__ __forceinline__ void load(const X *x) {
     if constexpr (access == RowAccess::kWords) load_words(x);
