@@ -36,19 +36,14 @@ constexpr int block_most_threads(int packs, bool widened) {
 
 // The way between memory and registers.
 enum class RowAccess {
-  kWords,    // packs are aligned 16-byte words
-  kUnits,    // element by element, neighbouring lanes taking neighbouring ones
-  kShifted,  // packs as in kWords, at any address
+  kWords,   // a row is aligned 16-byte words
+  kWindow,  // a row lies in such words, anywhere: see held_window.h
 };
 
-// Whether a row goes element by element depends on its length alone, for it decides which columns a
-// lane has, and with them the order of additions; between the other two the address decides, and
-// every lane has the same columns. Two bytes are too few to go one by one.
+// The address decides too, but not about bits: sums are taken in the order of columns.
 constexpr RowAccess row_access(std::int64_t cols, int x_bytes, std::uintptr_t x, std::uintptr_t y) {
   const std::uintptr_t lengths = static_cast<std::uintptr_t>(cols) * static_cast<unsigned>(x_bytes);
-  const auto past_word = [](std::uintptr_t bytes) { return bytes % kHeldPackBytes != 0; };
-  if (past_word(lengths)) return x_bytes == 2 ? RowAccess::kShifted : RowAccess::kUnits;
-  return past_word(x | y) ? RowAccess::kShifted : RowAccess::kWords;
+  return (lengths | x | y) % kHeldPackBytes == 0 ? RowAccess::kWords : RowAccess::kWindow;
 }
 
 }  // namespace softmax

@@ -27,6 +27,9 @@ SOFTMAX_HD float max_or_nan(float a, float b) {
 
 SOFTMAX_HD double max_or_nan(double a, double b) { return a < b || b != b ? b : a; }
 
+// So far below the reference a float32 term adds nothing to a result of 0 either: see exp_times.
+constexpr float kNoTermBelow = 130.0f;
+
 // Below this references are moderate: exponents relative to powers of two are exact.
 constexpr float kNearLimit = 16384.0f;
 

@@ -10,26 +10,27 @@
 
 namespace softmax {
 
-// Threads of a block and blocks on a multiprocessor that the compiler keeps registers for. Parts of
-// words on their way take some more.
+// Threads of a block and blocks on a multiprocessor that the compiler keeps registers for.
 template <typename X, typename Y, int kPacks>
 constexpr int kBlockMaxThreads = kPacks == 4
                                      ? block_most_threads_of_four(sizeof(X), sizeof(X) < sizeof(Y))
                                      : 1024;
-template <typename X, RowAccess access>
-constexpr int kBlockResidentThreads =
-    sizeof(X) == 8 ? 1024 : (sizeof(X) == 2 && access == RowAccess::kShifted ? 1280 : 1536);
+template <typename X, int kPacks, RowAccess access>
+constexpr int kBlockResidentThreads = sizeof(X) == 8
+                                          ? 1024
+                                          : (access == RowAccess::kWindow && kPacks == 4 ? 1024
+                                                                                         : 1536);
 
 template <typename X, typename Y, int kPacks, RowAccess access>
 __global__ void __launch_bounds__(
     kBlockMaxThreads<X, Y, kPacks>,
-    kResident<kBlockResidentThreads<X, access> / kBlockMaxThreads<X, Y, kPacks>,
+    kResident<kBlockResidentThreads<X, kPacks, access> / kBlockMaxThreads<X, Y, kPacks>,
               kBlockMaxThreads<X, Y, kPacks>>) block_kernel(RowArgs args) {
   using Acc = AccOf<X>;
-  using Held = HeldPacks<X, Y, kPacks>;
   constexpr int kRunCols = kWarpThreads * kPacks * kPackCols<X>;
   __shared__ PartSlots<Acc, kWarpThreads> parts;
-  WarpRows<X, Y, kPacks, 1, true, kPacks> run;
+  using Run = WarpRows<X, Y, kPacks, access, 1, true, kPacks>;
+  Run run;
 
   const int warp = threadIdx.x / kWarpThreads;
   run.take_one_row();
@@ -40,26 +41,26 @@ __global__ void __launch_bounds__(
   for (std::int64_t row = blockIdx.x;;) {
     const std::int64_t first = row * args.cols + first_col;
     const X *x = static_cast<const X *>(args.x) + first;
-    Y *y = static_cast<Y *>(args.y) + first;
-    run.has_before = row > 0 || warp > 0;
-    run.has_after = left > kRunCols || row < args.rows - 1;
-    run.has_part_after = left > kRunCols + 1 || row < args.rows - 1;
-    run.template load<access>(x);
+    run.set_place(first, args.rows * args.cols);
+    run.load(x);
 
     const Acc max = lanes_max_or_nan(run.held[0].max());
-    RowPart<Acc> part = lanes_part(run.held[0].sum(max, args.is_log), args.is_log);
+    RowPart<Acc> part = lanes_part(run.sum(0, max, args.is_log), args.is_log);
     const int warps = blockDim.x / kWarpThreads;
     if (warps > 1) {
       if (run.lane == 0) parts[warp] = part;
       __syncthreads();
-      part = merge_parts<Acc>(lanes_for(warps), 0, kWarpThreads, warps, Held::kNearLimit,
+      part = merge_parts<Acc>(lanes_for(warps), 0, kWarpThreads, warps, Run::Held::kNearLimit,
                               args.is_log, [&](int i) { return parts[i]; });
     }
     const RowFactors<Acc> factors = finish(part, args.empty_is_zero, args.is_log);
-    run.held[0].finish({factors, part_scale(max, part.max, Held::kNearLimit), unknown_zero(args)},
-                       args.is_log);
+    run.held[0].finish(
+        {factors, part_scale(max, part.max, Run::Held::kNearLimit), unknown_zero(args)},
+        args.is_log);
 
-    run.template store<access, kHeldStoreHint>(y, args.is_log);
+    // Made again rather than held: the row's registers are all there are.
+    const std::int64_t y_first = anew(row) * args.cols + first_col;
+    run.template store<kHeldStoreHint>(static_cast<Y *>(args.y) + y_first, args.is_log);
     row += gridDim.x;
     if (row >= args.rows) break;
     __syncthreads();  // a warp that is ahead must not write over a part that is still read

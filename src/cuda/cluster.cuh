@@ -92,7 +92,7 @@ class ClusterExchange {
 #endif  // SOFTMAX_BULK_COPY
 
 template <typename X, typename Y, int kPacks, RowAccess access>
-__global__ void __launch_bounds__(kSpreadMostThreads, kSpreadBlocksPerSm<X, Y, kPacks, access>)
+__global__ void __launch_bounds__(kSpreadMostThreads, kSpreadBlocksPerSm<X, Y, kPacks>)
     cluster_kernel(RowArgs args) {
 #if SOFTMAX_BULK_COPY
   using Acc = AccOf<X>;

@@ -74,7 +74,7 @@ class GridExchange {
 #endif  // SOFTMAX_BULK_COPY
 
 template <typename X, typename Y, int kPacks, RowAccess access>
-__global__ void __launch_bounds__(kSpreadMostThreads, kSpreadBlocksPerSm<X, Y, kPacks, access>)
+__global__ void __launch_bounds__(kSpreadMostThreads, kSpreadBlocksPerSm<X, Y, kPacks>)
     grid_kernel(RowArgs args) {
 #if SOFTMAX_BULK_COPY
   using Acc = AccOf<X>;

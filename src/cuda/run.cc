@@ -14,7 +14,7 @@ namespace softmax {
 namespace {
 
 // Rows in registers: the kernel also depends on what a thread holds, and on how the rows lie in
-// memory. The bits depend on the latter only as far as the row's length decides it.
+// memory. No bit depends on the latter.
 const void *held_kernel_for(const Policy &policy, const Problem &problem, const Buffers &buffers) {
   const RowAccess access = row_access(problem.cols, dtype_size(problem.x_dtype),
                                       reinterpret_cast<std::uintptr_t>(buffers.x),

@@ -15,14 +15,13 @@ constexpr int kWarpRowsALane = warp_rows_a_lane(kPacks);
 template <int kPacks>
 constexpr int kWarpOnlyLanes = warp_only_lanes(kPacks);
 
-// Blocks that should fit on a multiprocessor, so that the compiler keeps to their registers. Parts
-// of words on their way take some more.
+// Blocks that should fit on a multiprocessor, so that the compiler keeps to their registers.
 template <typename X, typename Y, int kPacks, RowAccess access>
 constexpr int warp_blocks_per_sm() {
   constexpr bool kWords = access == RowAccess::kWords;
   if (sizeof(X) == 8) return kPacks > 4 ? 4 : 5;
   if (sizeof(X) < sizeof(Y)) return kPacks > 4 ? 4 : (kWords ? 6 : 5);
-  if (sizeof(X) == 2 && !kWords) return kPacks == 1 || kPacks > 4 ? 6 : 7;
+  if (!kWords && (kPacks < 4 || (kPacks > 4 && sizeof(X) > 2))) return kPacks == 1 ? 5 : 6;
   return kPacks > 4 || !kWords ? 7 : 9;
 }
 template <typename X, typename Y, int kPacks, RowAccess access>
@@ -37,7 +36,7 @@ __global__ void __launch_bounds__(
   constexpr int kRows = kWarpRowsALane<kPacks>;
   constexpr int kOnlyLanes = kWarpOnlyLanes<kPacks>;
   // A row that half as many packs could hold would have half as many.
-  WarpRows<X, Y, kPacks, kRows, kOnlyLanes == kWarpThreads, kPacks / 2> rows;
+  WarpRows<X, Y, kPacks, access, kRows, kOnlyLanes == kWarpThreads, kPacks / 2> rows;
 
   const int thread = threadIdx.y * blockDim.x + threadIdx.x;
   const int warp = thread / kWarpThreads;
@@ -56,10 +55,8 @@ __global__ void __launch_bounds__(
     rows.present = left < at_once ? static_cast<int>(left) : at_once;
     const X *x = static_cast<const X *>(args.x) + first * args.cols;
     Y *y = static_cast<Y *>(args.y) + first * args.cols;
-    rows.has_before = first > 0;
-    rows.has_after = left > at_once;
-    rows.has_part_after = rows.has_after;  // a full row has more columns than one
-    rows.template load<access>(x);
+    rows.set_place(first * args.cols, args.rows * args.cols);
+    rows.load(x);
 
     Acc max[kRows];
     RowPart<Acc> part[kRows];
@@ -67,7 +64,7 @@ __global__ void __launch_bounds__(
     for (int r = 0; r < kRows; ++r) max[r] = rows.held[r].max();
     lanes_max_or_nan(max, rows.lanes);
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) part[r] = rows.held[r].sum(max[r], args.is_log);
+    for (int r = 0; r < kRows; ++r) part[r] = rows.sum(r, max[r], args.is_log);
     lanes_part(part, args.is_log, rows.lanes);
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
@@ -75,7 +72,7 @@ __global__ void __launch_bounds__(
       rows.held[r].finish_whole({row, {sum_unit<Acc>(), Acc(0)}, unknown_zero(args)}, args.is_log);
     }
 
-    rows.template store<access, kHeldStoreHint>(y, args.is_log);
+    rows.template store<kHeldStoreHint>(y, args.is_log);
   }
 }
 

@@ -1,5 +1,6 @@
-// WARP and BLOCK, which hold a row in registers: every N, every address, and parts of a row that
-// are far below the rest of it.
+// WARP and BLOCK, which hold a row in registers, and CLUSTER and GRID, which spread it over those
+// of several blocks: every N, every address, and parts of a row that are far below the rest of it.
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,42 @@ std::vector<softmax_algo_t> holding(const TypePair &types, std::int64_t cols) {
     if (algo == SOFTMAX_ALGO_WARP || algo == SOFTMAX_ALGO_BLOCK) algorithms.push_back(algo);
   }
   return algorithms;
+}
+
+// Rows that fill `words` 16-byte words but for a few elements, or by one more than they hold: those
+// whose words, where they begin elsewhere in one, are one more.
+std::vector<std::int64_t> cols_about(const TypePair &types, std::int64_t words) {
+  const std::int64_t word_cols = 16 / format_of(types.x).size_bytes;
+  std::vector<std::int64_t> cols;
+  for (std::int64_t n = (words - 1) * word_cols + 1; n <= words * word_cols + 1; ++n) {
+    cols.push_back(n);
+  }
+  return cols;
+}
+
+// x and y at offsets from a word, y a few after x's and in place: the bits are those of aligned
+// buffers.
+void check_every_address(Runner &runner, Problem problem, const Elements &x, int y_turns) {
+  const int x_last = 16 / format_of(problem.types.x).size_bytes;
+  const int y_last = 16 / format_of(problem.types.y).size_bytes;
+  std::string failure;
+  const Elements aligned = runner.run(problem, x, &failure);
+  CHECK(failure == "");
+  const auto check_same = [&] {
+    const Elements y = runner.run(problem, x, &failure);
+    INFO(to_text(problem) << " " << failure);
+    CHECK((failure.empty() && y.bytes == aligned.bytes));
+  };
+  for (problem.x_offset = 0; problem.x_offset < x_last; ++problem.x_offset) {
+    // Outputs that lie in their words as inputs do, and others.
+    for (int turn = 0; turn < std::min(y_turns, y_last); ++turn) {
+      problem.y_offset = (problem.x_offset + turn) % y_last;
+      check_same();
+    }
+    problem.in_place = true;
+    if (can_be_in_place(problem.types)) check_same();
+    problem.in_place = false;
+  }
 }
 
 Problem problem_of(softmax_algo_t algo, const TypePair &types, std::int64_t rows,
@@ -58,8 +95,6 @@ TEST_CASE("a row in registers has the same bits at every address", "[held][bits]
   // them the least and the most that a number of packs takes.
   Runner runner(device());
   for (const TypePair &types : kTypePairs) {
-    const int last = 16 / format_of(types.x).size_bytes;
-    const int y_last = 16 / format_of(types.y).size_bytes;
     for (const std::int64_t cols :
          {2, 5, 8, 16, 40, 99, 128, 256, 511, 512, 1024, 1025, 2047, 2048, 4095, 4096}) {
       constexpr std::int64_t kRows = 21;
@@ -68,25 +103,46 @@ TEST_CASE("a row in registers has the same bits at every address", "[held][bits]
         for (const bool is_log : {false, true}) {
           Problem problem = problem_of(algo, types, kRows, cols);
           problem.is_log = is_log;
-          std::string failure;
-          const Elements aligned = runner.run(problem, x, &failure);
-          CHECK(failure == "");
-          const auto check_same = [&] {
-            const Elements y = runner.run(problem, x, &failure);
-            INFO(to_text(problem) << " " << failure);
-            CHECK((failure.empty() && y.bytes == aligned.bytes));
-          };
-          for (problem.x_offset = 0; problem.x_offset < last; ++problem.x_offset) {
-            // Every pair where rows are short; otherwise every shift between the two.
-            for (int turn = 0; turn < (cols <= 128 ? y_last : 2); ++turn) {
-              problem.y_offset = (3 * problem.x_offset + turn) % y_last;
-              check_same();
-            }
-            problem.in_place = true;
-            if (can_be_in_place(types)) check_same();
-            problem.in_place = false;
-          }
+          check_every_address(runner, problem, x, cols <= 128 ? 8 : 2);
         }
+      }
+    }
+  }
+}
+
+TEST_CASE("a row that nearly fills its lanes has the same bits at every address", "[held][bits]") {
+  // Lanes times packs of WARP, and whole runs of BLOCK's warps: the words that such a row touches
+  // may be one more than its lanes hold.
+  Runner runner(device());
+  int turn = 0;
+  for (const TypePair &types : kTypePairs) {
+    for (const std::int64_t words : {1, 2, 4, 8, 16, 32, 64, 128, 256, 384, 512, 2560}) {
+      for (const std::int64_t cols : cols_about(types, words)) {
+        constexpr std::int64_t kRows = 9;
+        const Pattern pattern = turn % 5 == 0 ? Pattern::kShifted : Pattern::kNormal3;
+        const Elements x = make_input(types.x, kRows, cols, pattern, 35);
+        for (const softmax_algo_t algo : holding(types, cols)) {
+          Problem problem = problem_of(algo, types, kRows, cols);
+          problem.is_log = turn++ % 2 == 0;
+          check_every_address(runner, problem, x, 2);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a row spread over blocks has the same bits at every address", "[held][bits]") {
+  Runner runner(device());
+  int turn = 0;
+  for (const TypePair &types : kTypePairs) {
+    for (const std::int64_t cols : {3, 2047, 2048, 4097, 20011, 32767, 32768, 70001}) {
+      constexpr std::int64_t kRows = 5;
+      const Elements x = make_input(types.x, kRows, cols, Pattern::kNormal3, 36);
+      for (const softmax_algo_t algo : device().algorithms_for(types.x, types.y, cols)) {
+        if (algo != SOFTMAX_ALGO_CLUSTER && algo != SOFTMAX_ALGO_GRID) continue;
+        Problem problem = problem_of(algo, types, kRows, cols);
+        problem.is_log = turn++ % 2 == 0;
+        check_every_address(runner, problem, x, 2);
       }
     }
   }

@@ -59,21 +59,15 @@ const void *for_types(std::int32_t x, std::int32_t y, LookUp look_up) {
   return nullptr;
 }
 
-// The same for rows in registers: look_up(TypesOf<X, Y>(), the way to memory as a constant), for
-// the ways that rows of X have.
+// The same for rows in registers: look_up(TypesOf<X, Y>(), the way to memory as a constant).
 template <typename LookUp>
 const void *for_access(std::int32_t x, std::int32_t y, RowAccess access, LookUp look_up) {
   return for_types(x, y, [=](auto types) -> const void * {
     switch (access) {
       case RowAccess::kWords:
         return look_up(types, std::integral_constant<RowAccess, RowAccess::kWords>());
-      case RowAccess::kUnits:
-        if constexpr (sizeof(typename decltype(types)::X) > 2) {
-          return look_up(types, std::integral_constant<RowAccess, RowAccess::kUnits>());
-        }
-        return nullptr;
-      case RowAccess::kShifted:
-        return look_up(types, std::integral_constant<RowAccess, RowAccess::kShifted>());
+      case RowAccess::kWindow:
+        return look_up(types, std::integral_constant<RowAccess, RowAccess::kWindow>());
     }
     return nullptr;
   });

@@ -3,11 +3,14 @@
 // Two ways to hold it, with one interface. Where the output has 16 bits the input does too, and its
 // raw words take half the registers of anything else: the coarse exponential is cheap enough to
 // take twice. Otherwise values become terms in place, so that the exact exponential is taken once.
+//
+// kIsWindow: packs are those of a window (core/held_window.h), and there may be one more, the tail.
 #pragma once
 
 #include <type_traits>
 #include <utility>
 
+#include "core/held_window.h"
 #include "core/row_part.h"
 #include "cuda/prim/raw_pack.cuh"
 #include "cuda/prim/reduce.cuh"
@@ -27,80 +30,91 @@ __device__ __forceinline__ std::uint32_t unknown_zero(const RowArgs &args) {
   return static_cast<std::uint32_t>(args.cols >> 32);  // such rows do not come here
 }
 
-// Log-softmax: the terms of a few values, those of the maximum itself apart: the unit each, or NaN
-// where both are infinite.
+// How a window's packs are added: see PositionSums. Where packs are no window's, nothing of it.
+struct Places {
+  int foreign;
+  bool has_tail;  // the same for the whole warp
+};
+
+template <bool kIsWindow, typename Sums, typename T, int kCols>
+__device__ __forceinline__ void add_pack(int pack, const Places &places, const T (&term)[kCols],
+                                         Sums *sums) {
+  if constexpr (kIsWindow) {
+    sums->add(pack, places.foreign, term);
+  } else {
+    sums->add(pack, term);
+  }
+}
+
+// Log-softmax: the terms of a few values without those of the maximum itself, which are counted:
+// the unit each, or NaN where both are infinite. Terms too small for any result are 0, as
+// CoarseExp's of -inf are anyway, so that it does not matter how many are added for what does not
+// exist.
 template <typename T, int kCount, typename Exp>
-__device__ __forceinline__ void add_apart(const T (&value)[kCount], const Exp &exp,
-                                          RowPart<T> *part) {
-  T term[kCount];
+__device__ __forceinline__ void terms_apart(const T (&value)[kCount], const Exp &exp,
+                                            T (&term)[kCount], T *ones) {
+  constexpr bool kHasNothing = sizeof(T) == 4 && !std::is_same_v<Exp, CoarseExp>;
   exp.times(value, sum_unit<T>(), term);
 #pragma unroll
   for (int i = 0; i < kCount; ++i) {
     const bool is_one = value[i] == exp.reference();
-    part->ones += is_one ? term[i] : T(0);
-    term[i] = is_one ? T(0) : term[i];
+    const bool is_nothing = kHasNothing && value[i] < exp.reference() - kNoTermBelow;
+    *ones += is_one ? term[i] : T(0);
+    term[i] = is_one || is_nothing ? T(0) : term[i];
   }
-  add_terms<Exp::kTermsTogether>(part->others, term);
 }
 
 // ---- raw words ----
 
-template <typename X, int kPacks>
+template <typename X, int kPacks, bool kIsWindow>
 class RawPacks {
  public:
   static_assert(sizeof(X) == 2, "16-bit types alone are held as they are");
   static constexpr int kCols = kPackCols<X>;
+  static constexpr int kStored = kIsWindow ? kPacks + 1 : kPacks;
+  static constexpr int kTermsTogether = CoarseTerms::kTermsTogether * kPacks;
   using Acc = float;
+  // Rounding in a sum of so few terms is less than their own errors.
+  using Sums = PositionSums<float, kCols, kPacks, kPacks>;
   static constexpr float kNearLimit = kCoarseNearLimit;
 
   __device__ __forceinline__ void set(int pack, const RawPack &raw) { raw_[pack] = raw; }
 
   __device__ __forceinline__ float max() const {
     using Pair = typename RawElements<X>::Pair;
-    std::uint32_t largest[kPacks];
+    std::uint32_t largest[kStored];
 #pragma unroll
-    for (int pack = 0; pack < kPacks; ++pack) {
+    for (int pack = 0; pack < kStored; ++pack) {
       const RawPack &raw = raw_[pack];
       largest[pack] = pair_max<Pair>(pair_max<Pair>(raw.part[0], raw.part[1]),
                                      pair_max<Pair>(raw.part[2], raw.part[3]));
     }
 #pragma unroll
-    for (int pack = 1; pack < kPacks; ++pack) {
+    for (int pack = 1; pack < kStored; ++pack) {
       largest[0] = pair_max<Pair>(largest[0], largest[pack]);
     }
     const float2 ends = RawElements<X>::unpack(largest[0]);
     return max_or_nan(ends.x, ends.y);
   }
 
-  __device__ __forceinline__ RowPart<float> sum(float max, bool is_log) const {
-    RowPart<float> part = RowPart<float>::of(max);
+  // The terms against this maximum, and in log-softmax the number of its equals.
+  __device__ __forceinline__ void add_terms(float max, bool is_log, const Places &places,
+                                            Sums *sums, float *ones) const {
     if (is_log) {
       const CoarseExp exp(finite_reference(max));
-#pragma unroll
-      for (int pack = 0; pack < kPacks; ++pack) {
-        float value[kCols];
-        unpack<X>(raw_[pack], value);
-        add_apart(value, exp, &part);
-      }
-      return part;
+      each_pack(places, [&](int pack, const float(&value)[kCols]) {
+        float term[kCols];
+        terms_apart(value, exp, term, ones);
+        add_pack<kIsWindow>(pack, places, term, sums);
+      });
+    } else {
+      const CoarseTerms terms(max);
+      each_pack(places, [&](int pack, const float(&value)[kCols]) {
+        float term[kCols];
+        terms.make(value, term);
+        add_pack<kIsWindow>(pack, places, term, sums);
+      });
     }
-    const CoarseTerms terms(max);
-    // Rounding in a sum of so few terms is less than their own errors.
-    float sum = 0.0f;
-#pragma unroll
-    for (int pack = 0; pack < kPacks; ++pack) {
-      float term[kCols];
-      unpack<X>(raw_[pack], term);
-      terms.make(term, term);
-#pragma unroll
-      for (int width = kCols / 2; width > 0; width /= 2) {
-#pragma unroll
-        for (int i = 0; i < width; ++i) term[i] += term[i + width];
-      }
-      sum += term[0];
-    }
-    part.others.add(sum);
-    return part;
   }
 
   // Before the first output.
@@ -128,8 +142,30 @@ class RawPacks {
     }
   }
 
+  // The first pack becomes the last.
+  __device__ __forceinline__ void turn() {
+    const RawPack first = raw_[0];
+#pragma unroll
+    for (int pack = 1; pack < kStored; ++pack) raw_[pack - 1] = raw_[pack];
+    raw_[kStored - 1] = first;
+  }
+
  private:
-  RawPack raw_[kPacks];
+  template <typename Use>
+  __device__ __forceinline__ void each_pack(const Places &places, Use use) const {
+    float value[kCols];
+#pragma unroll
+    for (int pack = 0; pack < kPacks; ++pack) {
+      unpack<X>(raw_[pack], value);
+      use(pack, value);
+    }
+    if (kIsWindow && places.has_tail) {
+      unpack<X>(raw_[kStored - 1], value);
+      use(kPacks, value);
+    }
+  }
+
+  RawPack raw_[kStored];
   RowFactors<float> row_;
   CoarseOutput output_;
 };
@@ -168,12 +204,15 @@ __device__ __forceinline__ T tree_max(const T (&value)[kAll]) {
   }
 }
 
-template <typename X, int kPacks>
+template <typename X, int kPacks, bool kIsWindow>
 class TermPacks {
  public:
   static constexpr int kCols = kPackCols<X>;
+  static constexpr int kStored = kIsWindow ? kPacks + 1 : kPacks;
   using Acc = AccOf<X>;
   using Exp = ShiftedExp<Acc>;
+  static constexpr int kTermsTogether = Exp::kTermsTogether;
+  using Sums = PositionSums<Acc, kCols, kPacks, kTermsTogether>;
   static constexpr float kNearLimit = softmax::kNearLimit;
 
   __device__ __forceinline__ void set(int pack, const RawPack &raw) {
@@ -183,43 +222,40 @@ class TermPacks {
     for (int i = 0; i < kCols; ++i) value_[pack * kCols + i] = value[i];
   }
 
-  __device__ __forceinline__ Acc max() const { return tree_max<0, kPacks * kCols>(value_); }
+  __device__ __forceinline__ Acc max() const { return tree_max<0, kStored * kCols>(value_); }
 
-  // Softmax needs the values no more; log-softmax does.
-  __device__ __forceinline__ RowPart<Acc> sum(Acc max, bool is_log) {
-    RowPart<Acc> part = RowPart<Acc>::of(max);
+  // The terms against this maximum, and in log-softmax the number of its equals. Softmax needs the
+  // values no more, and keeps the terms; log-softmax does.
+  __device__ __forceinline__ void add_terms(Acc max, bool is_log, const Places &places, Sums *sums,
+                                            Acc *ones) {
     if constexpr (sizeof(Acc) == 4) {
       if (!is_near(max, kNearLimit)) {
-        sum_far(Exp(finite_reference(max)), is_log, &part);
+        add_far(Exp(finite_reference(max)), is_log, places, sums, ones);
       } else if (is_log) {
         const Exp exp(max);
-#pragma unroll
-        for (int pack = 0; pack < kPacks; ++pack) add_values(NearExp{exp}, pack, &part);
+        each_pack(places,
+                  [&](int pack, int at) { add_apart(NearExp{exp}, pack, at, places, sums, ones); });
       } else {
         const NearTerms terms(max);
-#pragma unroll
-        for (int pack = 0; pack < kPacks; ++pack) {
+        each_pack(places, [&](int pack, int at) {
           Acc term[kCols];
+          copy(at, term);
 #pragma unroll
-          for (int i = 0; i < kCols; ++i) {
-            term[i] = terms(value_[pack * kCols + i]);
-            value_[pack * kCols + i] = term[i];
-          }
-          add_terms<NearTerms::kTermsTogether>(part.others, term);
-        }
+          for (int i = 0; i < kCols; ++i) term[i] = terms(term[i]);
+          keep(at, term);
+          add_pack<kIsWindow>(pack, places, term, sums);
+        });
       }
     } else {
       const Exp exp(finite_reference(max));
-#pragma unroll
-      for (int pack = 0; pack < kPacks; ++pack) {
+      each_pack(places, [&](int pack, int at) {
         if (is_log) {
-          add_values(exp, pack, &part);
+          add_apart(exp, pack, at, places, sums, ones);
         } else {
-          take_terms(exp, pack, &part);
+          take_terms(exp, pack, at, places, sums);
         }
-      }
+      });
     }
-    return part;
   }
 
   __device__ __forceinline__ void finish(const HeldFactors<Acc> &factors, bool is_log) {
@@ -248,60 +284,80 @@ class TermPacks {
     }
   }
 
+  // The first pack becomes the last.
+  __device__ __forceinline__ void turn() {
+    turn(std::make_integer_sequence<int, (kStored - 1) * kCols>());
+  }
+
  private:
+  // use(pack, where it is held)
+  template <typename Use>
+  __device__ __forceinline__ void each_pack(const Places &places, Use use) {
+#pragma unroll
+    for (int pack = 0; pack < kPacks; ++pack) use(pack, pack);
+    if (kIsWindow && places.has_tail) use(kPacks, kStored - 1);
+  }
+
   // A maximum so far from 0 is rare, and its exponentials are long: a loop that brings one pack
-  // after another to the first place, so that their code is there once.
-  __device__ __forceinline__ void sum_far(const Exp &exp, bool is_log, RowPart<Acc> *part) {
+  // after another to the first place, so that their code is there once. What is no tail is -inf,
+  // and as good as one.
+  __device__ __forceinline__ void add_far(const Exp &exp, bool is_log, const Places &places,
+                                          Sums *sums, Acc *ones) {
 #pragma unroll 1
-    for (int pack = 0; pack < kPacks; ++pack) {
+    for (int pack = 0; pack < kStored; ++pack) {
       if (is_log) {
-        add_values(FarExp{exp}, 0, part);
+        add_apart(FarExp{exp}, pack, 0, places, sums, ones);
       } else {
-        take_terms(FarExp{exp}, 0, part);
+        take_terms(FarExp{exp}, pack, 0, places, sums);
       }
-      turn(std::make_integer_sequence<int, (kPacks - 1) * kCols>());
+      turn();
     }
   }
 
-  // The first pack becomes the last. Written out by the compiler's hand: a loop would be taken for
-  // a copy of memory, and the values would no longer be registers.
+  // Written out by the compiler's hand: a loop would be taken for a copy of memory, and the values
+  // would no longer be registers.
   template <int... kIndex>
   __device__ __forceinline__ void turn(std::integer_sequence<int, kIndex...>) {
     Acc first[kCols];
     copy(0, first);
     ((value_[kIndex] = value_[kIndex + kCols]), ...);
-#pragma unroll
-    for (int i = 0; i < kCols; ++i) value_[(kPacks - 1) * kCols + i] = first[i];
+    keep(kStored - 1, first);
   }
 
   template <typename AnyExp>
-  __device__ __forceinline__ void add_values(const AnyExp &exp, int pack,
-                                             RowPart<Acc> *part) const {
-    Acc value[kCols];
-    copy(pack, value);
-    add_apart(value, exp, part);
+  __device__ __forceinline__ void add_apart(const AnyExp &exp, int pack, int at,
+                                            const Places &places, Sums *sums, Acc *ones) const {
+    Acc value[kCols], term[kCols];
+    copy(at, value);
+    terms_apart(value, exp, term, ones);
+    add_pack<kIsWindow>(pack, places, term, sums);
   }
   template <typename AnyExp>
-  __device__ __forceinline__ void take_terms(const AnyExp &exp, int pack, RowPart<Acc> *part) {
+  __device__ __forceinline__ void take_terms(const AnyExp &exp, int pack, int at,
+                                             const Places &places, Sums *sums) {
     Acc term[kCols];
-    copy(pack, term);
+    copy(at, term);
     exp.times(term, sum_unit<Acc>(), term);
-#pragma unroll
-    for (int i = 0; i < kCols; ++i) value_[pack * kCols + i] = term[i];
-    softmax::add_terms<AnyExp::kTermsTogether>(part->others, term);
+    keep(at, term);
+    add_pack<kIsWindow>(pack, places, term, sums);
   }
 
+  __device__ __forceinline__ void keep(int pack, const Acc (&value)[kCols]) {
+#pragma unroll
+    for (int i = 0; i < kCols; ++i) value_[pack * kCols + i] = value[i];
+  }
   __device__ __forceinline__ void copy(int pack, Acc (&value)[kCols]) const {
 #pragma unroll
     for (int i = 0; i < kCols; ++i) value[i] = value_[pack * kCols + i];
   }
 
-  Acc value_[kPacks * kCols];
+  Acc value_[kStored * kCols];
   RowFactors<Acc> row_;
   TermFactor<Acc> factor_;
 };
 
-template <typename X, typename Y, int kPacks>
-using HeldPacks = std::conditional_t<sizeof(Y) == 2, RawPacks<X, kPacks>, TermPacks<X, kPacks>>;
+template <typename X, typename Y, int kPacks, bool kIsWindow>
+using HeldPacks = std::conditional_t<sizeof(Y) == 2, RawPacks<X, kPacks, kIsWindow>,
+                                     TermPacks<X, kPacks, kIsWindow>>;
 
 }  // namespace softmax

@@ -147,20 +147,32 @@ __device__ __forceinline__ RawPack empty_pack() {
   return {{kEven, kOdd, kEven, kOdd}};
 }
 
-// The first `cols` columns of a pack, and -inf after them.
+// -inf instead of the elements before `from`, or from `to` on.
 template <typename X>
-__device__ __forceinline__ RawPack first_cols(RawPack raw, int cols) {
+__device__ __forceinline__ void clear_before(int from, RawPack *raw) {
   const RawPack empty = empty_pack<X>();
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     if constexpr (sizeof(X) == 2) {
-      if (2 * i + 1 == cols) raw.part[i] = __byte_perm(raw.part[i], empty.part[i], 0x7610);
-      if (2 * i >= cols) raw.part[i] = empty.part[i];
+      if (2 * i + 1 == from) raw->part[i] = __byte_perm(raw->part[i], empty.part[i], 0x3254);
+      if (2 * i + 1 < from) raw->part[i] = empty.part[i];
     } else {
-      if (i * 4 / static_cast<int>(sizeof(X)) >= cols) raw.part[i] = empty.part[i];
+      if (i * 4 / static_cast<int>(sizeof(X)) < from) raw->part[i] = empty.part[i];
     }
   }
-  return raw;
+}
+template <typename X>
+__device__ __forceinline__ void clear_from(int to, RawPack *raw) {
+  const RawPack empty = empty_pack<X>();
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    if constexpr (sizeof(X) == 2) {
+      if (2 * i + 1 == to) raw->part[i] = __byte_perm(raw->part[i], empty.part[i], 0x7610);
+      if (2 * i >= to) raw->part[i] = empty.part[i];
+    } else {
+      if (i * 4 / static_cast<int>(sizeof(X)) >= to) raw->part[i] = empty.part[i];
+    }
+  }
 }
 
 }  // namespace softmax

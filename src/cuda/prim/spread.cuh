@@ -19,11 +19,8 @@ namespace softmax {
 
 // A block's threads, at most, and how many such blocks should find room on a multiprocessor.
 constexpr int kSpreadMostThreads = 512;
-// Words that are shifted want twice the registers.
-template <typename X, typename Y, int kPacks, RowAccess access>
-constexpr int kSpreadBlocksPerSm = access == RowAccess::kShifted                           ? 1
-                                   : sizeof(X) == 8 || sizeof(Y) > sizeof(X) || kPacks > 4 ? 2
-                                                                                           : 3;
+template <typename X, typename Y, int kPacks>
+constexpr int kSpreadBlocksPerSm = sizeof(X) == 8 || sizeof(Y) > sizeof(X) || kPacks > 4 ? 2 : 3;
 
 // Parts of a row that one warp still merges alone.
 constexpr int kFewParts = 128;
@@ -38,7 +35,8 @@ template <typename X, typename Y, int kPacks, RowAccess access, typename Exchang
 class SpreadRows {
  public:
   using Acc = AccOf<X>;
-  using Held = HeldPacks<X, Y, kPacks>;
+  using Run = WarpRows<X, Y, kPacks, access, 1, true, kPacks>;
+  using Held = typename Run::Held;
   static constexpr int kRunCols = kWarpThreads * kPacks * kPackCols<X>;
 
   // `slots`: for the block's warps to merge many parts together.
@@ -94,16 +92,14 @@ class SpreadRows {
     const std::int64_t first = first_col(slab);
     const std::int64_t left = args_.cols - first;
     run_.cols = left < kRunCols ? static_cast<int>(left) : kRunCols;
-    const X *const x = static_cast<const X *>(args_.x) + row_ * args_.cols + first;
-    run_.has_before = row_ > 0 || first > 0;
-    run_.has_after = left > kRunCols || row_ < args_.rows - 1;
-    run_.has_part_after = left > kRunCols + 1 || row_ < args_.rows - 1;
-    run_.template load<access>(x);
+    run_.present = left > 0 ? 1 : 0;  // the last slab may be shorter by whole runs
+    run_.set_place(row_ * args_.cols + first, args_.rows * args_.cols);
+    run_.load(static_cast<const X *>(args_.x) + row_ * args_.cols + first);
   }
 
   __device__ __forceinline__ RowPart<Acc> take_terms() {
     const Acc max = lanes_max_or_nan(run_.held[0].max());
-    return lanes_part(run_.held[0].sum(max, args_.is_log), args_.is_log);
+    return lanes_part(run_.sum(0, max, args_.is_log), args_.is_log);
   }
 
   // What the next row's loads will ask for comes to L2 while this row's sums meet.
@@ -160,13 +156,13 @@ class SpreadRows {
     const Split<Acc> scale = part_scale(own_max, row_max, Held::kNearLimit);
     run_.held[0].finish({factors, scale, unknown_zero(args_)}, args_.is_log);
     Y *const y = static_cast<Y *>(args_.y) + row_ * args_.cols + first_col(slab);
-    run_.template store<access, kHeldStoreHint>(y, args_.is_log);
+    run_.template store<kHeldStoreHint>(y, args_.is_log);
   }
 
   const RowArgs &args_;
   PartSlots<Acc, kWarpThreads> &slots_;
   Exchange &exchange_;
-  WarpRows<X, Y, kPacks, 1, true, kPacks> run_;
+  Run run_;
   std::int64_t row_;
   const std::int64_t row_step_;
   int first_slab_;

@@ -154,7 +154,11 @@ __device__ __forceinline__ RowPart<AccOf<X>> staged_sum(X *row, const LaneUnits 
   RowPart<Acc> part = RowPart<Acc>::of(max);
   const ExpFor<X, Y> exp(finite_reference(max));
   if (is_log) {
-    for_units(row, units, [&](int, bool, const auto &value) { add_apart(value, exp, &part); });
+    for_units(row, units, [&](int, bool, const auto &value) {
+      std::remove_const_t<std::remove_reference_t<decltype(value)>> term;
+      terms_apart(value, exp, term, &part.ones);
+      add_terms<ExpFor<X, Y>::kTermsTogether>(part.others, term);
+    });
     return part;
   }
   const auto sum_up = [&](auto make) {

@@ -1,14 +1,13 @@
 // Rows in the registers of a warp: how they are loaded and stored. See RowAccess for which way
 // serves which rows.
 //
-// A row (for BLOCK: a warp's run of one) is shared by `lanes` lanes, a power of two: lane g of them
-// holds packs g, g + lanes, ... or, where rows go by elements, elements g, g + lanes, ... A warp
-// has 32 / lanes rows at a time, kRows times. No byte outside the tensor is read, and none outside
-// the rows written.
+// A row (for BLOCK: a warp's run of one) is shared by `lanes` lanes, a power of two: member g of
+// them holds words g, g + lanes, ... of it, or of the window that it lies in. A warp has 32 / lanes
+// rows at a time, kRows times. No byte outside the tensor is read, and none outside the rows
+// written.
 #pragma once
 
 #include "core/held_rows.h"
-#include "core/shifted.h"
 #include "cuda/prim/held.cuh"
 #include "cuda/prim/word_ends.cuh"
 
@@ -28,21 +27,30 @@ constexpr int kResident =
 // be by the caller's next kernel.
 constexpr StoreHint kHeldStoreHint = StoreHint::kNone;
 
-// kOneShift: the lanes of a warp have one row. kFullPacks: as many packs as are mostly full in all
+// For the compiler a value of its own each time: the comparisons of loading would otherwise be kept
+// for storing, a register of predicates and its unpacking for each.
+__device__ __forceinline__ int anew(int value) {
+  asm volatile("" : "+r"(value));
+  return value;
+}
+__device__ __forceinline__ std::int64_t anew(std::int64_t value) {
+  asm volatile("" : "+l"(value));
+  return value;
+}
+
+// kOneRow: the lanes of a warp have one row. kFullPacks: as many packs as are mostly full in all
 // lanes, for which there is code without a check a column.
-template <typename X, typename Y, int kPacks, int kRows, bool kOneShift, int kFullPacks>
+template <typename X, typename Y, int kPacks, RowAccess access, int kRows, bool kOneRow,
+          int kFullPacks>
 struct WarpRows {
+  using Acc = AccOf<X>;
+  static constexpr bool kIsWindow = access == RowAccess::kWindow;
   static constexpr int kCols = kPackCols<X>;
   static constexpr int kYWords = kCols * static_cast<int>(sizeof(Y)) / kWordBytes;  // of a pack
   static constexpr int kWordCols = kCols / kYWords;  // of a word of y
-  // Parts of memory that a pack touches: one more where it can begin in the middle of one.
-  static constexpr int kPackParts = sizeof(X) == 2 ? kParts + 1 : kParts;
+  using Held = HeldPacks<X, Y, kPacks, kIsWindow>;
 
-  // Whether there is code for every shift: where it is one throughout the warp, and for the types
-  // whose rows often are at any address.
-  static constexpr bool kSwitch = kOneShift && sizeof(Y) == 2;
-
-  HeldPacks<X, Y, kPacks> held[kRows];
+  Held held[kRows];
 
   // The rows lie one after another; `present` of them exist.
   int present;
@@ -52,11 +60,9 @@ struct WarpRows {
   int group;   // this lane's
   int member;  // its number in the group
   int lane;
-  // Whether the tensor goes on before and after these rows, and whether after them by as much as a
-  // part of memory (of full rows, which load_shifted() reads one part past).
-  bool has_before;
-  bool has_after;
-  bool has_part_after;
+  // Elements of the tensor before these rows, and from their first on, as far as an int goes.
+  int before;
+  int after;
 
   // All lanes of the warp share one row, or a run of one.
   __device__ __forceinline__ void take_one_row() {
@@ -67,21 +73,44 @@ struct WarpRows {
     lane = threadIdx.x % kWarpThreads;
     member = lane;
   }
-
-  template <RowAccess access>
-  __device__ __forceinline__ void load(const X *x) {
-    if constexpr (access == RowAccess::kWords) load_words(x);
-    if constexpr (access == RowAccess::kUnits) load_units(x);
-    if constexpr (access == RowAccess::kShifted) load_shifted(x);
+  // Where the rows begin in a tensor of `all` elements.
+  __device__ __forceinline__ void set_place(std::int64_t first, std::int64_t all) {
+    constexpr std::int64_t kMost = 1 << 30;
+    before = static_cast<int>(first < kMost ? first : kMost);
+    after = static_cast<int>(all - first < kMost ? all - first : kMost);
   }
-  template <RowAccess access, StoreHint hint>
-  __device__ __forceinline__ void store(Y *y, bool is_log) const {
-    if constexpr (access == RowAccess::kWords) store_words<hint>(y, is_log);
-    if constexpr (access == RowAccess::kUnits) store_units<hint>(y, is_log);
-    if constexpr (access == RowAccess::kShifted) store_shifted<hint>(y, is_log);
+
+  __device__ __forceinline__ void load(const X *x) {
+    if constexpr (kIsWindow) {
+      load_window(x);
+    } else {
+      load_words(x);
+    }
+  }
+  // Row r's part by this lane: the terms against `max`, which is the row's. By all lanes together.
+  __device__ __forceinline__ RowPart<Acc> sum(int r, Acc max, bool is_log) {
+    RowPart<Acc> part = RowPart<Acc>::of(max);
+    typename Held::Sums sums = {};
+    const Places places = {kIsWindow ? first_col(r) : 0, kIsWindow && has_tail()};
+    held[r].add_terms(max, is_log, places, &sums, &part.ones);
+    if constexpr (kIsWindow) to_canonical<kCols / 2>(shift[r], &sums);
+    sums.template add_to<Held::kTermsTogether>(part.others);
+    return part;
+  }
+  template <StoreHint hint>
+  __device__ __forceinline__ void store(Y *y, bool is_log) {
+    if constexpr (!kIsWindow) {
+      store_words<hint>(y, is_log);
+    } else if (element_of(y + row(0) * cols) % kWordCols == shift[0] % kWordCols) {
+      store_window<hint>(y, is_log);
+    } else {
+      store_elements<hint>(y, is_log);
+    }
   }
 
  private:
+  int shift[kRows];  // of the rows' windows
+
   __device__ __forceinline__ int row(int r) const { return r * groups + group; }
   __device__ __forceinline__ bool is_present(int r) const { return row(r) < present; }
   __device__ __forceinline__ int col(int p) const { return (p * lanes + member) * kCols; }
@@ -105,13 +134,6 @@ struct WarpRows {
     }
     use(std::integral_constant<int, 0>());
   }
-  // For the compiler a value of its own each time: the comparisons of loading would otherwise be
-  // kept for storing, a register of predicates and its unpacking for each.
-  static __device__ __forceinline__ int anew(int value) {
-    asm volatile("" : "+r"(value));
-    return value;
-  }
-
   // ---- words ----
 
   __device__ __forceinline__ void load_words(const X *x) {
@@ -131,7 +153,7 @@ struct WarpRows {
   }
 
   template <StoreHint hint>
-  __device__ __forceinline__ void store_words(Y *y, bool is_log) const {
+  __device__ __forceinline__ void store_words(Y *y, bool is_log) {
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
 #pragma unroll
@@ -149,250 +171,184 @@ struct WarpRows {
     }
   }
 
-  // ---- elements ----
+  // ---- windows ----
 
-  // Element k of pack p is this many after the lane's first.
-  __device__ __forceinline__ int unit(int p, int k) const { return (p * kCols + k) * lanes; }
-
-  __device__ __forceinline__ void load_units(const X *x) {
-    const X nothing = -Limits<X>::infinity();
-    X value[kRows][kPacks][kCols];
-    with_full_packs(true, [&](auto full) {
-      constexpr int kFull = decltype(full)::value;
-#pragma unroll
-      for (int r = 0; r < kRows; ++r) {
-        const X *from = x + row(r) * cols + member;
-        const int left = anew(is_present(r) ? cols - member : 0);
-#pragma unroll
-        for (int p = 0; p < kPacks; ++p) {
-#pragma unroll
-          for (int k = 0; k < kCols; ++k) {
-            value[r][p][k] = p < kFull || unit(p, k) < left ? from[unit(p, k)] : nothing;
-          }
-        }
-      }
-    });
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-#pragma unroll
-      for (int p = 0; p < kPacks; ++p) held[r].set(p, RawElements<X>::pack(value[r][p]));
-    }
-  }
-
-  template <StoreHint hint>
-  __device__ __forceinline__ void store_units(Y *y, bool is_log) const {
-    with_full_packs(true, [&](auto full) {
-      constexpr int kFull = decltype(full)::value;
-#pragma unroll
-      for (int r = 0; r < kRows; ++r) {
-        Y *to = y + row(r) * cols + member;
-        const int left = anew(is_present(r) ? cols - member : 0);
-#pragma unroll
-        for (int p = 0; p < kPacks; ++p) {
-          AccOf<X> value[kCols];
-          held[r].output(p, is_log, value);
-#pragma unroll
-          for (int k = 0; k < kCols; ++k) {
-            if (p < kFull || unit(p, k) < left) store_unit<hint>(to + unit(p, k), value[k]);
-          }
-        }
-      }
-    });
-  }
-
-  template <StoreHint hint>
-  static __device__ __forceinline__ void store_unit(Y *to, Y value) {
-    if constexpr (hint == StoreHint::kStreaming) {
-      __stcs(to, value);
-    } else {
-      *to = value;
-    }
-  }
-
-  // ---- packs at any address ----
-
+  // An address modulo a word, in elements.
   template <typename T>
-  static __device__ __forceinline__ int bytes_past(const T *p, int unit) {
-    return static_cast<int>(reinterpret_cast<std::uintptr_t>(p) & static_cast<unsigned>(unit - 1));
+  static __device__ __forceinline__ int element_of(const T *p) {
+    constexpr std::uintptr_t kInWord = kPackCols<T> - 1;
+    return static_cast<int>(reinterpret_cast<std::uintptr_t>(p) / sizeof(T) & kInWord);
   }
-  // The last row of the tensor, or a row past it.
-  __device__ __forceinline__ bool is_last(int r) const {
-    return !has_after && row(r) >= present - 1;
+  // Where this lane's first pack has its first column.
+  __device__ __forceinline__ int first_col(int r) const { return member == 0 ? shift[r] : 0; }
+  // Where the row ends, from the lane's first element on.
+  __device__ __forceinline__ int end_of(int r) const {
+    return is_present(r) ? shift[r] + cols - member * kCols : 0;
+  }
+  // The same for the whole warp.
+  __device__ __forceinline__ bool has_tail() const {
+    const int capacity = lanes * kPacks * kCols;
+    return kOneRow ? window_has_tail(shift[0], cols, capacity)
+                   : window_may_have_tail(cols, capacity, kCols);
   }
 
-  __device__ __forceinline__ void load_shifted(const X *x) {
-    constexpr int kSize = static_cast<int>(sizeof(X));
-    // Rows with others before and after them have no part that reaches out of the tensor: a full
-    // pack's kPackParts are read whole, where it begins with a part too. That is a part past the
-    // rows, not only the half of one that a single element after them would fill.
-    const bool inside = has_before && has_part_after;
-    std::uint32_t part[kRows][kPacks][kPackParts];
-    int past[kRows];
+  __device__ __forceinline__ void load_window(const X *x) {
+    // Rows with others before and after them have no word that reaches out of the tensor.
+    const bool inside = window_is_inside(present * cols, before, after, kCols);
 #pragma unroll
-    for (int r = 0; r < kRows; ++r)
-      past[r] = kSize == 2 ? bytes_past(x + row(r) * cols, kPartBytes) : 0;
+    for (int r = 0; r < kRows; ++r) shift[r] = element_of(x + row(r) * cols);
+    RawPack raw[kRows][Held::kStored];
     with_full_packs(inside, [&](auto full) {
       constexpr int kFull = decltype(full)::value;
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
-        // By a pointer throughout: from an integer the compiler would not know it as global memory.
-        const std::uint32_t *from =
-            reinterpret_cast<const std::uint32_t *>(x + row(r) * cols - past[r] / kSize) +
-            member * kParts;
-        // The tensor's first part: half of it may lie before.
-        const bool is_first = !has_before && row(r) == 0 && member == 0;
+        const X *from = x + (row(r) * cols - shift[r]) + member * kCols;
+        int limit = anew(end_of(r));
+        bool first_reaches_out = false;
+        if (!inside && is_present(r)) {
+          const WindowReads reads = reads_of(r);
+          first_reaches_out = member == 0 && reads.first_reaches_out;
+          limit = reads.limit - member * kCols;
+        }
 #pragma unroll
         for (int p = 0; p < kPacks; ++p) {
-          const int left = cols_left(r, p) * kSize;
-          const int limit = kSize == 2 ? part_limit(left, is_last(r)) : left;
-#pragma unroll
-          for (int i = 0; i < kPackParts; ++i) {
-            // Rows of wider types are whole packs here.
-            const int begin = kSize == 2 ? i * kPartBytes - past[r] : 0;
-            const bool may =
-                p < kFull || (begin < limit && (p > 0 || i > 0 || begin >= 0 || !is_first));
-            part[r][p][i] = may ? from[p * lanes * kParts + i] : 0u;
-          }
+          const int at = p * lanes * kCols;
+          const bool may = p < kFull || (at < limit && (p > 0 || !first_reaches_out));
+          raw[r][p] = may ? load_raw(from + at) : empty_pack<X>();
+        }
+        raw[r][kPacks] = empty_pack<X>();
+        if (has_tail() && kPacks * lanes * kCols < limit) {
+          raw[r][kPacks] = load_raw(from + kPacks * lanes * kCols);
         }
       }
     });
-    if constexpr (kSize == 2) {
-      if (!inside) load_halves(x, past, part);
-    }
+    if (!inside) load_ends(x, raw);
     with_full_packs(true, [&](auto full) {
       constexpr int kFull = decltype(full)::value;
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
+        const int end = anew(end_of(r));
+        clear_before<X>(first_col(r), &raw[r][0]);
 #pragma unroll
-        for (int p = 0; p < kPacks; ++p) {
-          RawPack raw;
+        for (int p = kFull; p < kPacks; ++p) clear_from<X>(end - p * lanes * kCols, &raw[r][p]);
+        if (has_tail()) clear_from<X>(end - kPacks * lanes * kCols, &raw[r][kPacks]);
 #pragma unroll
-          for (int i = 0; i < kParts; ++i) {
-            const std::uint32_t next = part[r][p][kPackParts - kParts + i];
-            raw.part[i] = kSize == 2 ? shift_right(part[r][p][i], next, 8 * past[r]) : next;
+        for (int p = 0; p < Held::kStored; ++p) held[r].set(p, raw[r][p]);
+      }
+    });
+  }
+
+  __device__ __forceinline__ WindowReads reads_of(int r) const {
+    const int at = row(r) * cols;
+    return window_reads(shift[r], cols, before + at, after - at, kCols);
+  }
+
+  // The first and the last word of a row, where they reach out of the tensor. It is rare.
+  __device__ __forceinline__ void load_ends(const X *x,
+                                            RawPack (&raw)[kRows][Held::kStored]) const {
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      const WindowReads reads = reads_of(r);
+      const int end = shift[r] + cols;
+      const int last = (end - 1) / kCols;  // its number
+#pragma unroll 1
+      for (int side = 0; side < 2; ++side) {
+        const int word = side == 0 ? 0 : last;
+        const bool is_out = side == 0 ? reads.first_reaches_out : last * kCols >= reads.limit;
+        const bool is_own = is_present(r) && (word & (lanes - 1)) == member;
+        if (!is_out || !is_own) continue;
+        const RawPack found = load_cols(x + (row(r) * cols - shift[r]) + word * kCols,
+                                        word_cols_of(word * kCols, kCols, shift[r], end));
+#pragma unroll
+        for (int p = 0; p < Held::kStored; ++p) {
+          if (p * lanes + member == word) raw[r][p] = found;
+        }
+      }
+    }
+  }
+
+  // Position sums, shifted by kStep and less: see step_positions.
+  template <int kStep>
+  __device__ __forceinline__ void to_canonical(int by, typename Held::Sums *sums) const {
+    const int source = lane - member + ((member + 1) & (lanes - 1));
+#pragma unroll
+    for (int g = 0; g < Held::Sums::kGroups; ++g) {
+      Acc next[kStep];
+#pragma unroll
+      for (int i = 0; i < kStep; ++i) next[i] = __shfl_sync(kFullWarp, sums->sum[g][i], source);
+      step_positions<kStep>(sums->sum[g], next, (by & kStep) != 0);
+    }
+    if constexpr (kStep > 1) to_canonical<kStep / 2>(by, sums);
+  }
+
+  // Where the outputs lie in their words as the inputs do in theirs. A word in which the row ends
+  // is kept for last, so that what stores pieces is there once.
+  template <StoreHint hint>
+  __device__ __forceinline__ void store_window(Y *y, bool is_log) {
+    with_full_packs(true, [&](auto full) {
+      constexpr int kFull = decltype(full)::value;
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        Y *to = y + (row(r) * cols - shift[r]) + member * kCols;
+        const int first = first_col(r);
+        const int end = anew(end_of(r));
+        RawPack last = {};
+        int last_at = end;
+        const auto keep_or_store = [&](int at, const RawPack &word) {
+          if (at + kWordCols <= end) {
+            store_raw<hint>(to + at, word);
+          } else if (at < end) {
+            last = word;
+            last_at = at;
           }
-          if (p >= kFull) raw = existing(raw, cols_left(r, p));
-          held[r].set(p, raw);
+        };
+        const auto store_pack = [&](int p, auto store_one) {
+          Acc value[kCols];
+          held[r].output(p, is_log, value);
+#pragma unroll
+          for (int w = 0; w < kYWords; ++w) {
+            store_one((p < kPacks ? p * lanes : kPacks * lanes) * kCols + w * kWordCols,
+                      pack<Y>(value + w * kWordCols));
+          }
+        };
+        store_pack(0, [&](int at, const RawPack &word) {
+          store_cols<hint>(to + at, word, word_cols_of(at, kWordCols, first, end));
+        });
+#pragma unroll
+        for (int p = 1; p < kPacks; ++p) {
+          store_pack(p, [&](int at, const RawPack &word) {
+            if (p < kFull) {
+              store_raw<hint>(to + at, word);
+            } else {
+              keep_or_store(at, word);
+            }
+          });
+        }
+        if (has_tail()) store_pack(kPacks, keep_or_store);
+        if (last_at < end) {
+          store_cols<hint>(to + last_at, last, WordCols{0, end - last_at});
         }
       }
     });
   }
 
-  // What is past the row's end is the next row's, or nothing.
-  static __device__ __forceinline__ RawPack existing(const RawPack &raw, int left) {
-    if constexpr (sizeof(X) == 2) {
-      return first_cols<X>(raw, left);
-    } else {
-      return left > 0 ? raw : empty_pack<X>();
-    }
-  }
-
-  // The tensor's first and last element, where they have half a part to themselves.
-  __device__ __forceinline__ void load_halves(
-      const X *x, const int (&past)[kRows],
-      std::uint32_t (&part)[kRows][kPacks][kPackParts]) const {
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      const std::uint16_t *halves = reinterpret_cast<const std::uint16_t *>(x + row(r) * cols);
-      if (!has_before && row(r) == 0 && member == 0 && past[r] != 0) {
-        part[r][0][0] = std::uint32_t{halves[0]} << 16;
-      }
-      const std::uint32_t last = is_present(r) && is_last(r) ? halves[cols - 1] : 0u;
-#pragma unroll
-      for (int p = 0; p < kPacks; ++p) {
-        const int half = half_part(past[r], 2 * cols_left(r, p), is_last(r));
-#pragma unroll
-        for (int i = 0; i < kPackParts; ++i) part[r][p][i] = i == half ? last : part[r][p][i];
-      }
-    }
-  }
-
+  // Where they do not: one by one, a pack after another brought to the first place.
   template <StoreHint hint>
-  __device__ __forceinline__ void store_shifted(Y *y, bool is_log) const {
-    constexpr int kYSize = static_cast<int>(sizeof(Y));
+  __device__ __forceinline__ void store_elements(Y *y, bool is_log) {
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
-      RawPack word[kPacks][kYWords];
+      Y *to = y + (row(r) * cols - shift[r]);
+#pragma unroll 1
+      for (int p = 0; p < Held::kStored; ++p) {
+        const int at = col(p);
+        const WordCols own = word_cols_of(at, kCols, shift[r], is_present(r) ? shift[r] + cols : 0);
+        Acc value[kCols];
+        held[r].output(0, is_log, value);
 #pragma unroll
-      for (int p = 0; p < kPacks; ++p) {
-        AccOf<X> value[kCols];
-        held[r].output(p, is_log, value);
-#pragma unroll
-        for (int w = 0; w < kYWords; ++w) word[p][w] = pack<Y>(value + w * kWordCols);
-      }
-      Y *row_at = y + row(r) * cols;
-      const int shift = bytes_past(row_at, kWordBytes);
-      unsigned char *at = reinterpret_cast<unsigned char *>(row_at - shift / kYSize);
-      const int end = is_present(r) ? shift + cols * kYSize : 0;
-      const int parts = shift / kPartBytes;
-      const int bytes = sizeof(Y) == 2 ? shift % kPartBytes : 0;
-      with_full_packs(true, [&](auto full) {
-        constexpr int kFull = decltype(full)::value;
-        if constexpr (kSwitch) {
-          switch (parts) {
-            case 0: store_words_at<hint, kFull>(at, word, {0, bytes}, end); break;
-            case 1: store_words_at<hint, kFull>(at, word, {1, bytes}, end); break;
-            case 2: store_words_at<hint, kFull>(at, word, {2, bytes}, end); break;
-            default: store_words_at<hint, kFull>(at, word, {3, bytes}, end); break;
-          }
-        } else {
-          store_words_at<hint, kFull>(at, word, {parts, bytes}, end);
+        for (int i = 0; i < kCols; ++i) {
+          if (own.from <= i && i < own.to) store_element(to + at + i, value[i]);
         }
-      });
-    }
-  }
-
-  // Word w of a lane's pack goes to the aligned word that its beginning falls into, with the end of
-  // the word before it: the last one of the pack before, which is another lane's.
-  template <StoreHint hint, int kFull>
-  __device__ __forceinline__ void store_words_at(unsigned char *row_at,
-                                                 RawPack (&word)[kPacks][kYWords], WordShift shift,
-                                                 int end) const {
-    const bool is_last_member = member == lanes - 1;
-    const int source = lane - member + ((member + lanes - 1) & (lanes - 1));
-    RawPack last = {};  // of the pack before, where that is the last member's
-#pragma unroll
-    for (int p = 0; p < kPacks; ++p) {
-#pragma unroll
-      for (int w = 0; w < kYWords; ++w) turn_word(word[p][w].part, shift);
-      const RawPack &tail = word[p][kYWords - 1];
-      RawPack before;
-#pragma unroll
-      for (int i = 0; i < kParts; ++i) {
-        // What nobody takes is not sent.
-        before.part[i] = 0;
-        if (!kSwitch || i <= shift.parts) {
-          before.part[i] =
-              __shfl_sync(kFullWarp, is_last_member ? last.part[i] : tail.part[i], source);
-        }
-      }
-      last = tail;
-#pragma unroll
-      for (int w = 0; w < kYWords; ++w) {
-        RawPack merged;
-#pragma unroll
-        for (int i = 0; i < kParts; ++i) {
-          merged.part[i] = merged_part(i, before.part[i], word[p][w].part[i], shift);
-        }
-        before = word[p][w];
-        const int at = ((p * lanes + member) * kYWords + w) * kWordBytes;
-        const bool is_first = p == 0 && w == 0 && member == 0;
-        if (p >= kFull) {
-          store_word_at<Y, hint>(row_at, at, merged, is_first ? shift.total() : 0, end);
-        } else if (is_first && !shift.is_zero()) {
-          store_after<Y>(row_at, merged, shift);
-        } else {
-          store_raw<hint>(row_at + at, merged);
-        }
-      }
-    }
-    // A row that fills every pack ends in a word after them.
-    const int at = kPacks * lanes * kYWords * kWordBytes;
-    if (is_last_member) {
-      if constexpr (kFull == kPacks) {
-        store_before<Y>(row_at + at, last, shift);
-      } else {
-        store_word_at<Y, hint>(row_at, at, last, 0, end);
+        held[r].turn();
       }
     }
   }

@@ -1,58 +1,60 @@
-// Words of results at the ends of a row, which it shares with its neighbours: stored in pieces,
-// none of which has a byte that is another row's.
+// Words at the ends of a row, which it shares with its neighbours, element by element: none that is
+// another row's is written, and none that is no tensor's read.
 #pragma once
 
-#include "core/shifted.h"
+#include "core/held_window.h"
 #include "cuda/prim/raw_pack.cuh"
 
 namespace softmax {
 
-// Part i of a word, or its lower or its upper half alone.
-template <typename Y>
-__device__ __forceinline__ void store_part(unsigned char *to, const RawPack &word, int i, bool all,
-                                           bool low, bool high) {
-  if (all) reinterpret_cast<std::uint32_t *>(to)[i] = word.part[i];
-  if constexpr (sizeof(Y) == 2) {
-    std::uint16_t *half = reinterpret_cast<std::uint16_t *>(to) + 2 * i;
-    if (low) half[0] = static_cast<std::uint16_t>(word.part[i]);
-    if (high) half[1] = static_cast<std::uint16_t>(word.part[i] >> 16);
-  }
-}
+// An element, as bits.
+template <typename X>
+using BitsOf = std::conditional_t<sizeof(X) == 2, std::uint16_t,
+                                  std::conditional_t<sizeof(X) == 4, std::uint32_t, std::uint64_t>>;
 
-// The bytes from `from` on of the 16 at row_at + at, as far as the row goes: in pieces where its
-// neighbours have the others.
-template <typename Y, StoreHint hint>
-__device__ __forceinline__ void store_word_at(unsigned char *row_at, int at, const RawPack &word,
-                                              int from, int end) {
-  const WordBytes bytes = bytes_of_row(at, from, end);
-  if (bytes.all()) {
-    store_raw<hint>(row_at + at, word);
-  } else if (bytes.any()) {
+// These elements of the word at `from`, and -inf.
+template <typename X>
+__device__ __forceinline__ RawPack load_cols(const X *from, WordCols cols) {
+  constexpr int kSize = static_cast<int>(sizeof(X));
+  const BitsOf<X> *bits = reinterpret_cast<const BitsOf<X> *>(from);
+  RawPack raw = empty_pack<X>();
 #pragma unroll
-    for (int i = 0; i < kParts; ++i) {
-      const int begin = i * kPartBytes;
-      store_part<Y>(row_at + at, word, i, bytes.from <= begin && begin + kPartBytes <= bytes.to,
-                    bytes.to == begin + 2, bytes.from == begin + 2);
+  for (int i = 0; i < kPackCols<X>; ++i) {
+    if (i < cols.from || i >= cols.to) continue;
+    if constexpr (kSize == 2) {
+      raw.part[i / 2] = __byte_perm(raw.part[i / 2], bits[i], i % 2 == 0 ? 0x3254 : 0x5410);
+    } else if constexpr (kSize == 4) {
+      raw.part[i] = bits[i];
+    } else {
+      raw.part[2 * i] = static_cast<std::uint32_t>(bits[i]);
+      raw.part[2 * i + 1] = static_cast<std::uint32_t>(bits[i] >> 32);
     }
   }
+  return raw;
 }
 
-// The same for what lies before the shift, and from it on.
-template <typename Y>
-__device__ __forceinline__ void store_before(unsigned char *to, const RawPack &word,
-                                             WordShift shift) {
+// These elements of a word of results: whole if that is all of them, and otherwise in pieces.
+template <StoreHint hint, typename Y>
+__device__ __forceinline__ void store_cols(Y *to, const RawPack &word, WordCols cols) {
+  if (cols.all(kPackCols<Y>)) {
+    store_raw<hint>(to, word);
+  } else if (cols.any()) {
 #pragma unroll
-  for (int i = 0; i < kParts; ++i) {
-    store_part<Y>(to, word, i, i < shift.parts, i == shift.parts && shift.bytes != 0, false);
-  }
-}
-template <typename Y>
-__device__ __forceinline__ void store_after(unsigned char *to, const RawPack &word,
-                                            WordShift shift) {
-#pragma unroll
-  for (int i = 0; i < kParts; ++i) {
-    const bool is_split = i == shift.parts && shift.bytes != 0;
-    store_part<Y>(to, word, i, i >= shift.parts && !is_split, false, is_split);
+    for (int i = 0; i < 4; ++i) {
+      if constexpr (sizeof(Y) == 2) {
+        std::uint16_t *half = reinterpret_cast<std::uint16_t *>(to) + 2 * i;
+        if (cols.from <= 2 * i && 2 * i + 2 <= cols.to) {
+          *reinterpret_cast<std::uint32_t *>(half) = word.part[i];
+        }
+        if (cols.to == 2 * i + 1) half[0] = static_cast<std::uint16_t>(word.part[i]);
+        if (cols.from == 2 * i + 1) half[1] = static_cast<std::uint16_t>(word.part[i] >> 16);
+      } else {
+        const int element = i * 4 / static_cast<int>(sizeof(Y));
+        if (cols.from <= element && element < cols.to) {
+          reinterpret_cast<std::uint32_t *>(to)[i] = word.part[i];
+        }
+      }
+    }
   }
 }
 
