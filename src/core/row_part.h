@@ -219,14 +219,15 @@ SOFTMAX_HD RowFactors<T> finish(const RowPart<T> &part, bool empty_is_zero, bool
   constexpr T kFromUnit = T(0x1p-64);
   const CompensatedSum<T> others = part.others.compensated();
   const T nan = Limits<T>::infinity() - Limits<T>::infinity();
-  const bool is_nan = part.max != part.max;
+  // Where the maximum is +inf its own term is inf - inf.
+  const bool is_nan = !(part.max < Limits<T>::infinity());
   const bool is_empty = part.max < Limits<T>::lowest();
   RowFactors<T> row = {finite_reference(part.max), T(0), T(0), T(0)};
   if (is_log) {
     CompensatedSum<T> rest = others;
     rest.add(part.ones - sum_unit<T>());
     const T log_sum = log_1_plus((rest.hi + rest.lo) * kFromUnit);
-    row.log_sum = is_empty ? (empty_is_zero ? T(0) : nan) : log_sum;
+    row.log_sum = is_empty ? (empty_is_zero ? T(0) : nan) : is_nan ? nan : log_sum;
   } else {
     const T hi = others.hi * kFromUnit;
     const T inverse = near_reciprocal(hi);

@@ -42,6 +42,9 @@ constexpr std::int64_t slot_bytes(std::int64_t range_bytes) {
   return round_up(range_bytes + 16, 128);
 }
 
+// CLUSTER with rows on their way: a slot for a warp's run and the words around it.
+constexpr std::int64_t stream_slot_bytes(int packs) { return run_bytes(packs) + 16; }
+
 // A row's part, as it travels: RowPart of the accumulator type.
 constexpr std::int64_t part_bytes(int accumulator_bytes) { return 4 * accumulator_bytes; }
 

@@ -44,14 +44,14 @@ __global__ void __launch_bounds__(
     run.set_place(first, args.rows * args.cols);
     run.load(x);
 
-    const Acc max = lanes_max_or_nan(run.held[0].max());
-    RowPart<Acc> part = lanes_part(run.sum(0, max, args.is_log), args.is_log);
+    const Acc max = warp_max_or_nan(run.held[0].max());
+    RowPart<Acc> part = warp_part<Run::kSumBits>(run.sum(0, max, args.is_log), args.is_log);
     const int warps = blockDim.x / kWarpThreads;
     if (warps > 1) {
       if (run.lane == 0) parts[warp] = part;
       __syncthreads();
-      part = merge_parts<Acc>(lanes_for(warps), 0, kWarpThreads, warps, Run::Held::kNearLimit,
-                              args.is_log, [&](int i) { return parts[i]; });
+      part = merge_parts<Acc, kRunsBits>(0, kWarpThreads, warps, Run::Held::kNearLimit, args.is_log,
+                                         [&](int i) { return parts[i]; });
     }
     const RowFactors<Acc> factors = finish(part, args.empty_is_zero, args.is_log);
     run.held[0].finish(

@@ -23,7 +23,14 @@ class ClusterExchange {
 
   __device__ __forceinline__ ClusterExchange(RowPart<T> *parts, std::uint64_t *barriers, int count,
                                              int blocks)
-      : parts_(parts), barriers_(barriers), count_(count), blocks_(blocks) {}
+      : parts_(parts), barriers_(barriers), count_(count), blocks_(blocks) {
+    if (blocks == 1) return;
+    const auto cluster = cooperative_groups::this_cluster();
+    const int lane = threadIdx.x % kWarpThreads;
+    const int receiver = lane < blocks ? lane : 0;
+    their_parts_ = cluster.map_shared_rank(parts, receiver);
+    their_barriers_ = cluster.map_shared_rank(barriers, receiver);
+  }
 
   // By thread 0, before a barrier of the whole cluster.
   __device__ __forceinline__ void initialise() const {
@@ -47,9 +54,8 @@ class ClusterExchange {
       parts_[parity() * count_ + run] = part;
       return;
     }
-    const auto cluster = cooperative_groups::this_cluster();
-    RowPart<T> *const to = cluster.map_shared_rank(&parts_[parity() * count_ + run], lane);
-    std::uint64_t *const barrier = cluster.map_shared_rank(&barriers_[parity()], lane);
+    RowPart<T> *const to = their_parts_ + parity() * count_ + run;
+    std::uint64_t *const barrier = their_barriers_ + parity();
     constexpr int kWords = sizeof(RowPart<T>) / sizeof(std::uint64_t);
     std::uint64_t words[kWords];
     memcpy(words, &part, sizeof part);
@@ -84,6 +90,8 @@ class ClusterExchange {
 
   RowPart<T> *parts_;
   std::uint64_t *barriers_;
+  RowPart<T> *their_parts_ = nullptr;  // of the block that this lane posts to
+  std::uint64_t *their_barriers_ = nullptr;
   int count_;
   int blocks_;
   unsigned row_ = 0;

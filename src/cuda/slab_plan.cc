@@ -50,13 +50,26 @@ void plan_tile(const DeviceCaps &caps, const Policy &policy, const Problem &prob
   launch->smem_bytes = static_cast<std::size_t>(ring_bytes(args.slot_bytes, args.slots));
 }
 
-// A team for every row, or as many as are resident, where the policy says how many that is.
+// A team for every row; or, with rows on their way, teams that go from row to row. Those are several
+// times as many as find room at once: the last rows are then better shared out.
 void plan_cluster(const DeviceCaps &caps, const Policy &policy, const Problem &problem,
                   Launch *launch) {
-  spread(policy, problem, launch);
-  launch->cluster = static_cast<unsigned>(launch->args.row_blocks);
-  const std::int64_t resident = resident_blocks(caps, policy) / launch->args.row_blocks;
-  set_teams(resident > 0 ? std::min(problem.rows, resident) : problem.rows, launch);
+  RowArgs &args = launch->args;
+  if (policy.stages > 0) {
+    constexpr std::int64_t kTeamsPerPlace = 4;
+    args.row_blocks = policy.row_blocks;
+    args.slots = policy.stages;
+    args.slot_bytes = static_cast<std::int32_t>(stream_slot_bytes(policy.packs));
+    launch->block = dim3(static_cast<unsigned>(policy.threads_per_row));
+    launch->smem_bytes = static_cast<std::size_t>(
+        policy.threads_per_row / 32 * ring_bytes(args.slot_bytes, args.slots));
+    const std::int64_t places = resident_blocks(caps, policy) / args.row_blocks;
+    set_teams(std::min(problem.rows, places * kTeamsPerPlace), launch);
+  } else {
+    spread(policy, problem, launch);
+    set_teams(problem.rows, launch);
+  }
+  launch->cluster = static_cast<unsigned>(args.row_blocks);
 }
 
 void plan_grid(const DeviceCaps &caps, const Policy &policy, const Problem &problem,

@@ -19,6 +19,8 @@ constexpr int kMostSpreadThreads = 512;
 constexpr std::int64_t kReservedBytes = 1024;  // of shared memory, by the system, a block
 constexpr std::int64_t kStaticBytes = 1024;    // at most, of the kernels' own
 constexpr int kRegisters = 65536;              // a multiprocessor's
+constexpr int kMostStreamWarps = 32;           // of CLUSTER's blocks where rows are on their way,
+constexpr int kMostStreamSlots = 2;            // and how many rows are
 
 std::int64_t row_part_bytes(const Problem &p) { return part_bytes(accumulator_size(p.x_dtype)); }
 
@@ -38,6 +40,8 @@ int blocks_with(const DeviceCaps &caps, const Problem &p, int threads, std::int6
   const std::int64_t by_threads = kRegisters / registers / threads;
   return static_cast<int>(std::max<std::int64_t>(1, std::min(by_smem, by_threads)));
 }
+
+int most_cluster_blocks(const DeviceCaps &caps) { return caps.compute_capability < 120 ? 16 : 8; }
 
 int power_of_two_at_least(std::int64_t value, int least, int most) {
   int result = least;
@@ -84,10 +88,42 @@ Slabs spread_policy(const Problem &p, std::int64_t slab_bytes, Policy *policy) {
 
 }  // namespace
 
+namespace {
+
+// CLUSTER with rows on their way: as few blocks a row as hold it, with all the slots that fit.
+// False where a row is too short or too long for that, or the card has too little shared memory.
+bool stream_policy(const DeviceCaps &caps, const Problem &p, Policy *policy) {
+  const std::int64_t runs = ceil_div(p.cols * dtype_size(p.x_dtype), run_bytes(policy->packs));
+  const std::int64_t blocks = std::max<std::int64_t>(2, ceil_div(runs, kMostStreamWarps));
+  const std::int64_t warps = ceil_div(runs, blocks);
+  if (blocks > most_cluster_blocks(caps) || p.rows > INT32_MAX) return false;
+  const std::int64_t fixed = 2 * kMostClusterRuns * row_part_bytes(p) + kStaticBytes;
+  const std::int64_t blocks_per_sm = std::max<std::int64_t>(1, kMostStreamWarps / warps);
+  const std::int64_t room =
+      std::min(caps.smem_per_block_bytes, smem_per_sm(caps) / blocks_per_sm - kReservedBytes);
+  const std::int64_t slots =
+      std::min<std::int64_t>(kMostStreamSlots,
+                             (room - fixed) / (warps * ring_bytes(stream_slot_bytes(policy->packs), 1)));
+  if (slots < 1) return false;
+  const std::int64_t at_once = std::int64_t{caps.sm_count} * blocks_per_sm / blocks;
+  if (p.rows <= at_once) return false;
+  policy->cluster = static_cast<std::int32_t>(blocks);
+  policy->row_blocks = policy->cluster;
+  policy->threads_per_row = static_cast<std::int32_t>(kWarp * warps);
+  policy->stages = static_cast<std::int32_t>(slots);
+  policy->blocks_per_sm = static_cast<std::int32_t>(blocks_per_sm);
+  policy->slab_bytes = warps * run_bytes(policy->packs);
+  policy->smem_bytes =
+      fixed + warps * ring_bytes(stream_slot_bytes(policy->packs), policy->stages);
+  return true;
+}
+
+}  // namespace
+
 bool cluster_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char *why,
                     std::size_t cap) {
   if (!has_bulk_copies(caps, why, cap)) return false;
-  const int most_blocks = caps.compute_capability < 120 ? 16 : 8;
+  const int most_blocks = most_cluster_blocks(caps);
   // The smallest slabs of which a cluster takes one a block: 16, 32 or 64 KB. Where that would be
   // most of a multiprocessor for every block, two of 32 KB are better than one of 64.
   const std::int64_t row_bytes = p.cols * dtype_size(p.x_dtype);
@@ -98,6 +134,7 @@ bool cluster_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, ch
   if (slabs.count > kMostClusterRuns / slabs.warps) {
     return decline(why, cap, "a row of more than %d runs is for grid", kMostClusterRuns);
   }
+  if (slabs.count > 1 && stream_policy(caps, p, policy)) return true;
   policy->cluster = static_cast<int>(std::min<std::int64_t>(slabs.count, most_blocks));
   policy->row_blocks = policy->cluster;
   policy->smem_bytes += 2 * kMostClusterRuns * row_part_bytes(p);

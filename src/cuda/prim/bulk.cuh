@@ -101,15 +101,19 @@ class Ring {
   __device__ __forceinline__ void fetch_ends(Turn turn, ByteRange range) const {
     const Window window = load_window(range, tensor_);
     if (window.head.size() + window.tail.size() == 0) return;
+    copy_ends(turn, range, static_cast<int>(threadIdx.x));
+    __syncthreads();
+  }
+  // The same by the threads of one warp or more, who meet afterwards.
+  __device__ __forceinline__ void copy_ends(Turn turn, ByteRange range, int thread) const {
+    const Window window = load_window(range, tensor_);
     constexpr int kSize = static_cast<int>(sizeof(X));
-    const int thread = static_cast<int>(threadIdx.x);
     X *const first = reinterpret_cast<X *>(slot(turn.slot) + bulk_shift(range.begin));
     copy_elements(first, reinterpret_cast<const X *>(window.head.begin),
                   static_cast<int>(window.head.size()) / kSize, thread);
     copy_elements(first + (window.tail.begin - range.begin) / kSize,
                   reinterpret_cast<const X *>(window.tail.begin),
                   static_cast<int>(window.tail.size()) / kSize, thread);
-    __syncthreads();
   }
 
  private:

@@ -1,7 +1,7 @@
 // Reductions over the lanes of a warp: maxima that keep a NaN, and the parts of a row.
 //
 // Every lane gets the same bits, in an order that is a function of the numbers of lanes and parts
-// alone.
+// alone, or that does not matter.
 #pragma once
 
 #include "core/row_part.h"
@@ -22,10 +22,36 @@ __device__ __forceinline__ void lanes_max_or_nan(T (&value)[kRows], int lanes) {
   }
 }
 template <typename T>
-__device__ __forceinline__ T lanes_max_or_nan(T value, int lanes = kWarpThreads) {
+__device__ __forceinline__ T lanes_max_or_nan(T value, int lanes) {
   T one[1] = {value};
   lanes_max_or_nan(one, lanes);
   return one[0];
+}
+
+// The largest over a whole warp, or a NaN. Whole warps have an instruction for integers, which takes
+// a fifth of five shuffles' time: floats are in the order of integers once the negative ones are
+// turned round, and a NaN, which max_or_nan has made positive, comes last.
+__device__ __forceinline__ float warp_max_or_nan(float value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+  return lanes_max_or_nan(value, kWarpThreads);
+#else
+  const auto turned = [](int bits) { return bits ^ (bits >> 31 & 0x7fffffff); };
+  return __int_as_float(turned(__reduce_max_sync(kFullWarp, turned(__float_as_int(value)))));
+#endif
+}
+__device__ __forceinline__ double warp_max_or_nan(double value) {
+  return lanes_max_or_nan(value, kWarpThreads);
+}
+
+__device__ __forceinline__ unsigned warp_sum(unsigned value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+  for (int step = kWarpThreads / 2; step > 0; step /= 2) {
+    value += __shfl_xor_sync(kFullWarp, value, step);
+  }
+  return value;
+#else
+  return __reduce_add_sync(kFullWarp, value);
+#endif
 }
 
 __device__ __forceinline__ WideSum<float> shuffled(const WideSum<float> &sum, int step) {
@@ -53,29 +79,91 @@ __device__ __forceinline__ void lanes_part(RowPart<T> (&part)[kRows], bool is_lo
   }
 }
 template <typename T>
-__device__ __forceinline__ RowPart<T> lanes_part(const RowPart<T> &part, bool is_log,
-                                                 int lanes = kWarpThreads) {
+__device__ __forceinline__ RowPart<T> lanes_part(const RowPart<T> &part, bool is_log, int lanes) {
   RowPart<T> one[1] = {part};
   lanes_part(one, is_log, lanes);
   return one[0];
 }
 
-// The union of the parts 0 .. count - 1, which `read` gives: lane i of `lanes` takes parts
-// first + i, first + i + stride, .... `limit`: see part_scale.
-template <typename T, typename Read>
-__device__ __forceinline__ RowPart<T> merge_parts(int lanes, int first, int stride, int count,
-                                                  float limit, bool is_log, Read read) {
-  const int begin = first + static_cast<int>(threadIdx.x) % lanes;
+// A sum over a whole warp of softmax terms in units, below 2^kBits of them in each lane and not
+// negative: in integers, so in any order. Each lane's is rounded to 2^(kBits - 51) units.
+template <int kBits>
+__device__ __forceinline__ double warp_sum_of_units(double value) {
+  constexpr double kLast = 0x1p64 / (1ll << (51 - kBits));
+  constexpr double kRound = 0x1.8p52 * kLast;  // adding it rounds to multiples of kLast
+  constexpr int kHalf = 26;                    // bits: 32 of them together are below 2^31
+  const long long count = __double_as_longlong(value + kRound) - __double_as_longlong(kRound);
+  const unsigned low = warp_sum(static_cast<unsigned>(count) & ((1u << kHalf) - 1));
+  const unsigned high = warp_sum(static_cast<unsigned>(count >> kHalf));
+  return (double(high) * (1 << kHalf) + double(low)) * kLast;
+}
+
+// The same as lanes_part over a whole warp, whose order does not matter where kBits says what a
+// lane's sum is below. Log-softmax needs a sum without the maximum's own terms to full relative
+// precision, however small it is.
+template <int kBits, typename T>
+__device__ __forceinline__ RowPart<T> warp_part(RowPart<T> part, bool is_log) {
+  if constexpr (sizeof(T) == 4 && kBits > 0) {
+    if (!is_log) {
+      part.others.value = warp_sum_of_units<kBits>(part.others.value);
+      return part;
+    }
+  }
+  return lanes_part(part, is_log, kWarpThreads);
+}
+
+// For kBits: the sum of so many terms, each at most 2^(1/2) units, is below 2^bits of them.
+constexpr int unit_bits(int terms) {
+  int bits = 1;
+  while ((1 << bits) * 2 < terms * 3) ++bits;
+  return bits;
+}
+
+// The same of a lane's parts, when all of a row's runs are merged by one warp: 16 of 512 runs, each
+// of 32 lanes with up to 72 terms. One number for all who share an order of additions: rounding
+// depends on it.
+constexpr int kRunsBits = 16;
+
+// A part's sum against a larger maximum. Where both maxima are near their references are powers of
+// two, and the exponents are added; a part so far below adds nothing that a sum would show.
+__device__ __forceinline__ void add_near(RowPart<float> *row, const RowPart<float> &part,
+                                         float limit) {
+  constexpr float kNothingBelow = 120.0f;
+  if (!(part.max > row->max - kNothingBelow)) return;
+  if (is_near(part.max, limit)) {
+    const int exponent =
+        static_cast<int>(reference_exponent(part.max) - reference_exponent(row->max));
+    row->others.value += __hiloint2double(__double2hiint(part.others.value) + exponent * (1 << 20),
+                                          __double2loint(part.others.value));
+  } else {
+    RowPart<float> scaled = part;
+    scaled.rescale(row->max, limit, false);
+    row->add(scaled);
+  }
+}
+
+// The union of the parts 0 .. count - 1, which `read` gives: lane i takes parts first + i,
+// first + i + stride, .... `limit`: see part_scale. kBits: of a lane's sum, see warp_part.
+template <typename T, int kBits, typename Read>
+__device__ __forceinline__ RowPart<T> merge_parts(int first, int stride, int count, float limit,
+                                                  bool is_log, Read read) {
+  const int begin = first + static_cast<int>(threadIdx.x) % kWarpThreads;
   T max = -Limits<T>::infinity();
   for (int i = begin; i < count; i += stride) max = max_or_nan(max, read(i).max);
-  max = lanes_max_or_nan(max, lanes);
+  max = warp_max_or_nan(max);
   RowPart<T> row = RowPart<T>::of(max);
+  if constexpr (sizeof(T) == 4) {
+    if (!is_log && is_near(max, limit)) {
+      for (int i = begin; i < count; i += stride) add_near(&row, read(i), limit);
+      return warp_part<kBits>(row, false);
+    }
+  }
   for (int i = begin; i < count; i += stride) {
     RowPart<T> part = read(i);
     part.rescale(max, limit, is_log);
     row.add(part);
   }
-  return lanes_part(row, is_log, lanes);
+  return warp_part<kBits>(row, is_log);
 }
 
 // Parts in shared memory, which cannot have initialisers: as bytes.
@@ -87,10 +175,5 @@ struct PartSlots {
     return reinterpret_cast<RowPart<T> *>(bytes)[i];
   }
 };
-
-// The least power of two that is >= count, at most 32.
-__device__ __forceinline__ int lanes_for(int count) {
-  return count >= kWarpThreads ? kWarpThreads : count <= 1 ? 1 : 1 << (32 - __clz(count - 1));
-}
 
 }  // namespace softmax

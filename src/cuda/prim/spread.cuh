@@ -98,8 +98,8 @@ class SpreadRows {
   }
 
   __device__ __forceinline__ RowPart<Acc> take_terms() {
-    const Acc max = lanes_max_or_nan(run_.held[0].max());
-    return lanes_part(run_.sum(0, max, args_.is_log), args_.is_log);
+    const Acc max = warp_max_or_nan(run_.held[0].max());
+    return warp_part<Run::kSumBits>(run_.sum(0, max, args_.is_log), args_.is_log);
   }
 
   // What the next row's loads will ask for comes to L2 while this row's sums meet.
@@ -130,25 +130,27 @@ class SpreadRows {
     }
   }
 
-  template <typename Read>
+  template <int kBits, typename Read>
   __device__ __forceinline__ RowPart<Acc> merge_over(int first, int stride, int count,
                                                      Read read) const {
-    return merge_parts<Acc>(kWarpThreads, first, stride, count, Held::kNearLimit, args_.is_log,
-                            read);
+    return merge_parts<Acc, kBits>(first, stride, count, Held::kNearLimit, args_.is_log, read);
   }
   __device__ __forceinline__ RowPart<Acc> merge() {
-    const int count = Exchange::kOfBlocks ? args_.slabs : args_.slabs * warps();
     const auto part = [this](int i) { return exchange_.part(i); };
-    if (count <= kFewParts) return merge_over(0, kWarpThreads, count, part);
-    const RowPart<Acc> some =
-        merge_over(warp() * kWarpThreads, static_cast<int>(blockDim.x), count, part);
-    __syncthreads();  // not over what is still read of the row before
-    if (run_.lane == 0) slots_[warp()] = some;
-    __syncthreads();
-    return merge_warps();
+    if constexpr (!Exchange::kOfBlocks) {
+      return merge_over<kRunsBits>(0, kWarpThreads, args_.slabs * warps(), part);
+    } else {
+      if (args_.slabs <= kFewParts) return merge_over<0>(0, kWarpThreads, args_.slabs, part);
+      const RowPart<Acc> some = merge_over<0>(
+          warp() * kWarpThreads, static_cast<int>(blockDim.x), args_.slabs, part);
+      __syncthreads();  // not over what is still read of the row before
+      if (run_.lane == 0) slots_[warp()] = some;
+      __syncthreads();
+      return merge_over<0>(0, kWarpThreads, warps(), [this](int i) { return slots_[i]; });
+    }
   }
   __device__ __forceinline__ RowPart<Acc> merge_warps() const {
-    return merge_over(0, kWarpThreads, warps(), [this](int i) { return slots_[i]; });
+    return merge_over<kRunsBits>(0, kWarpThreads, warps(), [this](int i) { return slots_[i]; });
   }
 
   __device__ __forceinline__ void store(int slab, Acc own_max, Acc row_max,

@@ -9,6 +9,7 @@
 
 #include "core/held_rows.h"
 #include "cuda/prim/held.cuh"
+#include "cuda/prim/part_merge.cuh"
 #include "cuda/prim/word_ends.cuh"
 
 namespace softmax {
@@ -49,6 +50,8 @@ struct WarpRows {
   static constexpr int kYWords = kCols * static_cast<int>(sizeof(Y)) / kWordBytes;  // of a pack
   static constexpr int kWordCols = kCols / kYWords;  // of a word of y
   using Held = HeldPacks<X, Y, kPacks, kIsWindow>;
+  // Of the sum of a lane's terms, for warp_part: the same with and without a tail.
+  static constexpr int kSumBits = unit_bits((kPacks + 1) * kCols);
 
   Held held[kRows];
 
@@ -134,17 +137,22 @@ struct WarpRows {
     }
     use(std::integral_constant<int, 0>());
   }
+
   // ---- words ----
 
   __device__ __forceinline__ void load_words(const X *x) {
     RawPack raw[kRows][kPacks];
+    with_full_words([&](auto full) {
+      constexpr int kFull = decltype(full)::value;
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) {
+      for (int r = 0; r < kRows; ++r) {
 #pragma unroll
-      for (int p = 0; p < kPacks; ++p) {
-        raw[r][p] = cols_left(r, p) > 0 ? load_raw(x + row(r) * cols + col(p)) : empty_pack<X>();
+        for (int p = 0; p < kPacks; ++p) {
+          const bool may = p < kFull || cols_left(r, p) > 0;
+          raw[r][p] = may ? load_raw(x + row(r) * cols + col(p)) : empty_pack<X>();
+        }
       }
-    }
+    });
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
 #pragma unroll
@@ -154,20 +162,32 @@ struct WarpRows {
 
   template <StoreHint hint>
   __device__ __forceinline__ void store_words(Y *y, bool is_log) {
+    with_full_words([&](auto full) {
+      constexpr int kFull = decltype(full)::value;
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) {
+      for (int r = 0; r < kRows; ++r) {
 #pragma unroll
-      for (int p = 0; p < kPacks; ++p) {
-        if (cols_left(r, p) > 0) {
-          AccOf<X> value[kCols];
+        for (int p = 0; p < kPacks; ++p) {
+          Acc value[kCols];
           held[r].output(p, is_log, value);
           Y *to = y + row(r) * cols + col(p);
+          if (p < kFull || cols_left(r, p) > 0) {
 #pragma unroll
-          for (int first = 0; first < kCols; first += kWordCols) {
-            store_raw<hint>(to + first, pack<Y>(value + first));
+            for (int first = 0; first < kCols; first += kWordCols) {
+              store_raw<hint>(to + first, pack<Y>(value + first));
+            }
           }
         }
       }
+    });
+  }
+  // Where a warp has one row, most are all full; where it has several, asking is as cheap.
+  template <typename Use>
+  __device__ __forceinline__ void with_full_words(Use use) const {
+    if constexpr (kOneRow && kFullPacks == kPacks) {
+      with_full_packs(true, use);
+    } else {
+      use(std::integral_constant<int, 0>());
     }
   }
 

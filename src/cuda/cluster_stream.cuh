@@ -1,0 +1,142 @@
+// Algorithm 13, CLUSTER, where there are more rows than clusters find room: clusters that go from
+// row to row, while the next rows are on their way.
+//
+// The runs, their parts and the order of additions are cluster.cuh's, and so are the bits. A warp
+// has its run of the coming rows copied into slots of its own in shared memory: it takes a run into
+// registers, has the slot filled again, and nobody else waits for that. So the memory is busy while
+// a row's parts meet.
+#pragma once
+
+#include "cuda/cluster.cuh"
+
+namespace softmax {
+
+// A block has all of a multiprocessor's registers to itself, or shares them with others like it.
+constexpr int kStreamMostThreads = 1024;
+
+#if SOFTMAX_BULK_COPY
+
+template <typename X, typename Y, int kPacks, RowAccess access>
+class StreamedRows {
+ public:
+  using Acc = AccOf<X>;
+  using Exchange = ClusterExchange<Acc>;
+  using Run = WarpRows<X, Y, kPacks, access, 1, true, kPacks>;
+  static constexpr int kRunCols = kWarpThreads * kPacks * kPackCols<X>;
+
+  // `slots` are this warp's.
+  __device__ __forceinline__ StreamedRows(const RowArgs &args, const Ring<X> &slots,
+                                          Exchange &exchange, int rank, std::int64_t first_row,
+                                          std::int64_t row_step)
+      : args_(args), slots_(slots), exchange_(exchange), run_number_(rank * warps() + warp()) {
+    const std::int64_t first_col = std::int64_t{run_number_} * kRunCols;
+    const std::int64_t left = args.cols - first_col;
+    run_.take_one_row();
+    run_.cols = left < kRunCols ? (left > 0 ? static_cast<int>(left) : 0) : kRunCols;
+    run_.present = left > 0 ? 1 : 0;  // the last block may have warps without a run
+    // In a slot there is room around every run.
+    run_.before = run_.after = 1 << 30;
+    first_ = first_row * args.cols + first_col;
+    step_ = row_step * args.cols;
+    rows_ = static_cast<int>((args.rows - first_row + row_step - 1) / row_step);
+  }
+
+  // Asks for as many rows as there are slots. Needs nobody.
+  __device__ __forceinline__ void fill() const {
+    for (int i = 0; i < slots_.count() && i < rows_; ++i) ask({i, 0}, first_ + i * step_);
+  }
+
+  __device__ __forceinline__ void run() {
+    Turn turn;
+    for (; rows_ > 0; --rows_, first_ += step_) {
+      const X *const x = static_cast<const X *>(args_.x) + first_;
+      slots_.wait(turn);
+      if constexpr (Run::kIsWindow) fetch_ends(turn, x);
+      run_.load(in_slot(turn, x));
+      // It has all been read when its maximum is there.
+      const Acc max = warp_max_or_nan(run_.held[0].max());
+      if (rows_ > slots_.count()) ask(turn, first_ + slots_.count() * step_);
+      turn.advance(slots_.count());
+      exchange_.post(run_number_,
+                     warp_part<Run::kSumBits>(run_.sum(0, max, args_.is_log), args_.is_log));
+      exchange_.wait();
+      const RowPart<Acc> row = merge_parts<Acc, kRunsBits>(
+          0, kWarpThreads, args_.row_blocks * warps(), Run::Held::kNearLimit, args_.is_log,
+          [this](int i) { return exchange_.part(i); });
+      const RowFactors<Acc> factors = finish(row, args_.empty_is_zero, args_.is_log);
+      const Split<Acc> scale = part_scale(max, row.max, Run::Held::kNearLimit);
+      run_.held[0].finish({factors, scale, unknown_zero(args_)}, args_.is_log);
+      run_.template store<kHeldStoreHint>(static_cast<Y *>(args_.y) + anew(first_), args_.is_log);
+      exchange_.next_row();
+    }
+  }
+
+ private:
+  static __device__ __forceinline__ int warp() { return threadIdx.x / kWarpThreads; }
+  static __device__ __forceinline__ int warps() { return blockDim.x / kWarpThreads; }
+
+  __device__ __forceinline__ X *in_slot(Turn turn, const X *x) const {
+    const std::uint32_t shift = Run::kIsWindow ? bulk_shift(address_of(x)) : 0;
+    return reinterpret_cast<X *>(slots_.slot(turn.slot) + shift);
+  }
+  __device__ __forceinline__ ByteRange range_of(const X *x) const {
+    return {address_of(x), address_of(x) + run_.cols * sizeof(X)};
+  }
+
+  __device__ __forceinline__ void ask(Turn turn, std::int64_t first) const {
+    if (run_.lane == 0) slots_.load(turn, range_of(static_cast<const X *>(args_.x) + first));
+  }
+  // What no whole word brings of a run that reaches an end of the tensor.
+  __device__ __forceinline__ void fetch_ends(Turn turn, const X *x) const {
+    const ByteRange range = range_of(x);
+    if (!slots_.may_have_ends(range)) return;
+    slots_.copy_ends(turn, range, run_.lane);
+    __syncwarp();
+  }
+
+  const RowArgs &args_;
+  const Ring<X> &slots_;
+  Exchange &exchange_;
+  Run run_;
+  int run_number_;
+  int rows_;            // still to do
+  std::int64_t first_;  // element of the tensor: where the run begins
+  std::int64_t step_;   // to the next row's
+};
+
+#endif  // SOFTMAX_BULK_COPY
+
+template <typename X, typename Y, int kPacks, RowAccess access, int kMostThreads>
+__global__ void __launch_bounds__(kMostThreads, 1) cluster_stream_kernel(RowArgs args) {
+#if SOFTMAX_BULK_COPY
+  using Acc = AccOf<X>;
+  using Exchange = ClusterExchange<Acc>;
+  extern __shared__ __align__(128) unsigned char smem[];
+  __shared__ PartSlots<Acc, 2 * kMostClusterRuns> parts;
+  __shared__ std::uint64_t barriers[2];
+  const int warps = blockDim.x / kWarpThreads;
+  const int warp = threadIdx.x / kWarpThreads;
+  Exchange exchange(&parts[0], barriers, args.row_blocks * warps, args.row_blocks);
+  const std::uint64_t begin = address_of(args.x);
+  std::uint64_t *const full =
+      reinterpret_cast<std::uint64_t *>(smem + warps * args.slots * args.slot_bytes);
+  const Ring<X> slots(smem + warp * args.slots * args.slot_bytes, full + warp * args.slots,
+                      args.slots, args.slot_bytes,
+                      {begin, begin + args.rows * args.cols * sizeof(X)});
+  StreamedRows<X, Y, kPacks, access> rows(args, slots, exchange,
+                                          static_cast<int>(blockIdx.x % args.row_blocks),
+                                          blockIdx.x / args.row_blocks,
+                                          gridDim.x / args.row_blocks);
+  if (threadIdx.x == 0) exchange.initialise();
+  if (threadIdx.x % kWarpThreads == 0) {
+    slots.initialise();
+    cuda::ptx::fence_mbarrier_init(cuda::ptx::sem_release, cuda::ptx::scope_cluster);
+  }
+  exchange.arrive();
+  rows.fill();
+  exchange.meet();
+  rows.run();
+#endif
+}
+
+}  // namespace softmax

@@ -1,0 +1,19 @@
+// The cluster kernels for many rows, for every pair of types and way to memory.
+#include "cuda/cluster_stream.cuh"
+#include "cuda/inst/instantiate.cuh"
+
+namespace softmax {
+
+const void *cluster_stream_kernel_for(std::int32_t x, std::int32_t y, std::int32_t packs,
+                                      RowAccess access) {
+  return for_access(x, y, access, [=](auto types, auto way) -> const void * {
+    using X = typename decltype(types)::X;
+    using Y = typename decltype(types)::Y;
+    // As many packs as CLUSTER's few rows have: see cluster_policy.
+    constexpr int kPacks = sizeof(X) == sizeof(Y) && sizeof(X) < 8 ? 8 : 4;
+    if (packs != kPacks) return nullptr;
+    return address(cluster_stream_kernel<X, Y, kPacks, decltype(way)::value, 1024>);
+  });
+}
+
+}  // namespace softmax
