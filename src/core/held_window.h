@@ -73,21 +73,20 @@ struct PositionSums {
 
   T sum[kGroups][kCols];
 
-  SOFTMAX_HD void add(int pack, const T (&term)[kCols]) {
+  // Of a run that is whole words, to `total` as soon as a group is complete.
+  template <int kTogether, typename Sum>
+  SOFTMAX_HD void add_words(int pack, const T (&term)[kCols], Sum &total) {
     SOFTMAX_UNROLL
-    for (int g = 0; g < kGroups; ++g) {
-      if (pack / kGroupPacks != g) continue;
-      SOFTMAX_UNROLL
-      for (int i = 0; i < kCols; ++i) {
-        sum[g][i] = pack % kGroupPacks == 0 ? term[i] : sum[g][i] + term[i];
-      }
+    for (int i = 0; i < kCols; ++i) {
+      sum[0][i] = pack % kGroupPacks == 0 ? term[i] : sum[0][i] + term[i];
     }
+    if (pack % kGroupPacks == kGroupPacks - 1) add_group<kTogether>(0, total);
   }
 
-  // The same of a window, whose pack kPacks is the tail. The first `foreign` elements of a pack are
+  // Of a window, whose pack kPacks is the tail. The first `foreign` elements of a pack are
   // canonically the pack before's: `shift` in member 0, none in others. Starting from 0 instead of
   // the first term changes nothing, and nor does adding 0: terms are not negative.
-  SOFTMAX_HD void add(int pack, int foreign, const T (&term)[kCols]) {
+  SOFTMAX_HD void add_window(int pack, int foreign, const T (&term)[kCols]) {
     SOFTMAX_UNROLL
     for (int g = 0; g < kGroups; ++g) {
       const bool is_first = pack == g * kGroupPacks;
@@ -106,12 +105,18 @@ struct PositionSums {
     }
   }
 
-  // To `sum`, kTogether terms in T first.
+  // What is in canonical places, to `total`: kTogether terms in T first.
   template <int kTogether, typename Sum>
   SOFTMAX_HD void add_to(Sum &total) {
-    constexpr int kPositions = kTogether / kGroupPacks;
     SOFTMAX_UNROLL
-    for (int g = 0; g < kGroups; ++g) add_terms<(kPositions > 1 ? kPositions : 1)>(total, sum[g]);
+    for (int g = 0; g < kGroups; ++g) add_group<kTogether>(g, total);
+  }
+
+ private:
+  template <int kTogether, typename Sum>
+  SOFTMAX_HD void add_group(int group, Sum &total) {
+    constexpr int kPositions = kTogether > kGroupPacks ? kTogether / kGroupPacks : 1;
+    add_terms<kPositions>(total, sum[group]);
   }
 };
 

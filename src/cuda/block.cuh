@@ -16,10 +16,10 @@ constexpr int kBlockMaxThreads = kPacks == 4
                                      ? block_most_threads_of_four(sizeof(X), sizeof(X) < sizeof(Y))
                                      : 1024;
 template <typename X, int kPacks, RowAccess access>
-constexpr int kBlockResidentThreads = sizeof(X) == 8
+constexpr int kBlockResidentThreads = sizeof(X) == 8 ||
+                                              (access == RowAccess::kWindow && kPacks == 4)
                                           ? 1024
-                                          : (access == RowAccess::kWindow && kPacks == 4 ? 1024
-                                                                                         : 1536);
+                                          : 1536;
 
 template <typename X, typename Y, int kPacks, RowAccess access>
 __global__ void __launch_bounds__(

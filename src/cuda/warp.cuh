@@ -16,13 +16,14 @@ template <int kPacks>
 constexpr int kWarpOnlyLanes = warp_only_lanes(kPacks);
 
 // Blocks that should fit on a multiprocessor, so that the compiler keeps to their registers.
+// Windows take some more: the tail, and where a lane has four rows one for each.
 template <typename X, typename Y, int kPacks, RowAccess access>
 constexpr int warp_blocks_per_sm() {
   constexpr bool kWords = access == RowAccess::kWords;
-  if (sizeof(X) == 8) return kPacks > 4 ? 4 : 5;
-  if (sizeof(X) < sizeof(Y)) return kPacks > 4 ? 4 : (kWords ? 6 : 5);
-  if (!kWords && (kPacks < 4 || (kPacks > 4 && sizeof(X) > 2))) return kPacks == 1 ? 5 : 6;
-  return kPacks > 4 || !kWords ? 7 : 9;
+  if (sizeof(X) == 8) return kPacks > 4 || (kPacks == 1 && !kWords) ? 4 : 5;
+  if (sizeof(X) < sizeof(Y)) return kPacks > 4 || (kPacks == 1 && !kWords) ? 4 : (kWords ? 6 : 5);
+  if (kWords) return kPacks > 4 ? 7 : 9;
+  return kPacks == 1 ? 5 : (kPacks == 2 || (kPacks > 4 && sizeof(X) > 2) ? 6 : 7);
 }
 template <typename X, typename Y, int kPacks, RowAccess access>
 constexpr int kWarpBlocksPerSm = warp_blocks_per_sm<X, Y, kPacks, access>();

@@ -43,12 +43,14 @@ class Row {
 
   Row(int lanes, int cols) : lanes_(lanes), cols_(cols), member_(static_cast<std::size_t>(lanes)) {}
 
-  void add_words() {
+  // What the order is: canonical places, pack after pack.
+  void add_in_order() {
     for (int m = 0; m < lanes_; ++m) {
       for (int p = 0; p < kPacks; ++p) {
-        Terms term[kCols];
-        for (int i = 0; i < kCols; ++i) term[i] = Terms::of((p * lanes_ + m) * kCols + i, cols_);
-        at(m).add(p, term);
+        for (int i = 0; i < kCols; ++i) {
+          Terms &sum = at(m).sum[p / Sums::kGroupPacks][i];
+          sum += Terms::of((p * lanes_ + m) * kCols + i, cols_);
+        }
       }
     }
   }
@@ -62,7 +64,7 @@ class Row {
         const int first = (p * lanes_ + m) * kCols;
         const WordCols own = softmax::word_cols_of(first, kCols, shift, shift + cols_);
         for (int i = own.from; i < own.to; ++i) term[i] = Terms::of(first + i - shift, cols_);
-        at(m).add(p, m == 0 ? shift : 0, term);
+        at(m).add_window(p, m == 0 ? shift : 0, term);
       }
     }
     step<kCols / 2>(shift);
@@ -110,6 +112,30 @@ class Row {
   std::vector<Sums> member_;
 };
 
+struct Wide {
+  double value = 0;
+  int adds = 0;
+  void add(float term) {
+    value += double(term);
+    ++adds;
+  }
+};
+
+// Of kPacks packs with the same terms, as whole words and as a window that is not shifted.
+template <int kPacks>
+Wide sum_of(const float (&term)[4]) {
+  softmax::PositionSums<float, 4, kPacks, 4> words = {}, window = {};
+  Wide wide, again;
+  for (int p = 0; p < kPacks; ++p) {
+    words.template add_words<4>(p, term, wide);
+    window.add_window(p, 0, term);
+  }
+  window.template add_to<4>(again);
+  CHECK(wide.value == again.value);
+  CHECK(wide.adds == again.adds);
+  return wide;
+}
+
 template <int kCols, int kPacks, int kChain>
 void check_order() {
   for (int lanes = 1; lanes <= 32; lanes *= 2) {
@@ -117,15 +143,15 @@ void check_order() {
     for (int cols = 1; cols <= capacity; ++cols) {
       // A few in the middle, all where a window begins to overflow.
       if (cols > 2 * kCols && cols < capacity - 2 * kCols && cols % 37 != 0) continue;
-      Row<kCols, kPacks, kChain> words(lanes, cols);
-      words.add_words();
-      REQUIRE(words.terms() == static_cast<std::size_t>(cols));
+      Row<kCols, kPacks, kChain> in_order(lanes, cols);
+      in_order.add_in_order();
+      REQUIRE(in_order.terms() == static_cast<std::size_t>(cols));
       for (int shift = 0; shift < kCols; ++shift) {
         Row<kCols, kPacks, kChain> window(lanes, cols);
         window.add_window(shift);
         INFO(lanes << " lanes, " << kPacks << " packs of " << kCols << ", " << cols
                    << " columns, shift " << shift);
-        REQUIRE(window == words);
+        REQUIRE(window == in_order);
       }
     }
   }
@@ -151,37 +177,19 @@ TEST_CASE("a window's terms are added in the order of columns at every shift", "
 
 TEST_CASE("position sums are added as many terms together as they may", "[held]") {
   // Floats that show what was added before what: 2^24 and 1 make 2^24, and with 2 they do not.
-  struct Wide {
-    double value = 0;
-    int adds = 0;
-    void add(float term) {
-      value += double(term);
-      ++adds;
-    }
-  };
   const float term[4] = {0x1p23f, 1.0f, 0x1p23f, 1.0f};
   {
-    softmax::PositionSums<float, 4, 1, 4> sums = {};
-    sums.add(0, term);
-    Wide wide;
-    sums.add_to<4>(wide);
+    const Wide wide = sum_of<1>(term);
     CHECK(wide.adds == 1);
     CHECK(wide.value == 0x1p24 + 2);
   }
   {
-    softmax::PositionSums<float, 4, 2, 4> sums = {};
-    sums.add(0, term);
-    sums.add(1, term);
-    Wide wide;
-    sums.add_to<4>(wide);
+    const Wide wide = sum_of<2>(term);
     CHECK(wide.adds == 2);
     CHECK(wide.value == 0x1p25 + 4);
   }
   {
-    softmax::PositionSums<float, 4, 8, 4> sums = {};
-    for (int p = 0; p < 8; ++p) sums.add(p, term);
-    Wide wide;
-    sums.add_to<4>(wide);
+    const Wide wide = sum_of<8>(term);
     CHECK(wide.adds == 8);
     CHECK(wide.value == 0x1p27 + 16);
   }

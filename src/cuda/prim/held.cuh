@@ -36,13 +36,13 @@ struct Places {
   bool has_tail;  // the same for the whole warp
 };
 
-template <bool kIsWindow, typename Sums, typename T, int kCols>
+template <bool kIsWindow, int kTermsTogether, typename Sums, typename T, int kCols>
 __device__ __forceinline__ void add_pack(int pack, const Places &places, const T (&term)[kCols],
-                                         Sums *sums) {
+                                         Sums *sums, RowPart<T> *part) {
   if constexpr (kIsWindow) {
-    sums->add(pack, places.foreign, term);
+    sums->add_window(pack, places.foreign, term);
   } else {
-    sums->add(pack, term);
+    sums->template add_words<kTermsTogether>(pack, term, part->others);
   }
 }
 
@@ -97,22 +97,23 @@ class RawPacks {
     return max_or_nan(ends.x, ends.y);
   }
 
-  // The terms against this maximum, and in log-softmax the number of its equals.
+  // The terms against this maximum, to `sums`, or where packs are no window's to `part`; and in
+  // log-softmax the number of its equals.
   __device__ __forceinline__ void add_terms(float max, bool is_log, const Places &places,
-                                            Sums *sums, float *ones) const {
+                                            Sums *sums, RowPart<float> *part) const {
     if (is_log) {
       const CoarseExp exp(finite_reference(max));
       each_pack(places, [&](int pack, const float(&value)[kCols]) {
         float term[kCols];
-        terms_apart(value, exp, term, ones);
-        add_pack<kIsWindow>(pack, places, term, sums);
+        terms_apart(value, exp, term, &part->ones);
+        add_pack<kIsWindow, kTermsTogether>(pack, places, term, sums, part);
       });
     } else {
       const CoarseTerms terms(max);
       each_pack(places, [&](int pack, const float(&value)[kCols]) {
         float term[kCols];
         terms.make(value, term);
-        add_pack<kIsWindow>(pack, places, term, sums);
+        add_pack<kIsWindow, kTermsTogether>(pack, places, term, sums, part);
       });
     }
   }
@@ -224,17 +225,18 @@ class TermPacks {
 
   __device__ __forceinline__ Acc max() const { return tree_max<0, kStored * kCols>(value_); }
 
-  // The terms against this maximum, and in log-softmax the number of its equals. Softmax needs the
+  // The terms against this maximum, to `sums`, or where packs are no window's to `part`; and in
+  // log-softmax the number of its equals. Softmax needs the
   // values no more, and keeps the terms; log-softmax does.
   __device__ __forceinline__ void add_terms(Acc max, bool is_log, const Places &places, Sums *sums,
-                                            Acc *ones) {
+                                            RowPart<Acc> *part) {
     if constexpr (sizeof(Acc) == 4) {
       if (!is_near(max, kNearLimit)) {
-        add_far(Exp(finite_reference(max)), is_log, places, sums, ones);
+        add_far(Exp(finite_reference(max)), is_log, places, sums, part);
       } else if (is_log) {
         const Exp exp(max);
         each_pack(places,
-                  [&](int pack, int at) { add_apart(NearExp{exp}, pack, at, places, sums, ones); });
+                  [&](int pack, int at) { add_apart(NearExp{exp}, pack, at, places, sums, part); });
       } else {
         const NearTerms terms(max);
         each_pack(places, [&](int pack, int at) {
@@ -243,16 +245,16 @@ class TermPacks {
 #pragma unroll
           for (int i = 0; i < kCols; ++i) term[i] = terms(term[i]);
           keep(at, term);
-          add_pack<kIsWindow>(pack, places, term, sums);
+          add_pack<kIsWindow, kTermsTogether>(pack, places, term, sums, part);
         });
       }
     } else {
       const Exp exp(finite_reference(max));
       each_pack(places, [&](int pack, int at) {
         if (is_log) {
-          add_apart(exp, pack, at, places, sums, ones);
+          add_apart(exp, pack, at, places, sums, part);
         } else {
-          take_terms(exp, pack, at, places, sums);
+          take_terms(exp, pack, at, places, sums, part);
         }
       });
     }
@@ -302,13 +304,13 @@ class TermPacks {
   // after another to the first place, so that their code is there once. What is no tail is -inf,
   // and as good as one.
   __device__ __forceinline__ void add_far(const Exp &exp, bool is_log, const Places &places,
-                                          Sums *sums, Acc *ones) {
+                                          Sums *sums, RowPart<Acc> *part) {
 #pragma unroll 1
     for (int pack = 0; pack < kStored; ++pack) {
       if (is_log) {
-        add_apart(FarExp{exp}, pack, 0, places, sums, ones);
+        add_apart(FarExp{exp}, pack, 0, places, sums, part);
       } else {
-        take_terms(FarExp{exp}, pack, 0, places, sums);
+        take_terms(FarExp{exp}, pack, 0, places, sums, part);
       }
       turn();
     }
@@ -326,20 +328,21 @@ class TermPacks {
 
   template <typename AnyExp>
   __device__ __forceinline__ void add_apart(const AnyExp &exp, int pack, int at,
-                                            const Places &places, Sums *sums, Acc *ones) const {
+                                            const Places &places, Sums *sums,
+                                            RowPart<Acc> *part) const {
     Acc value[kCols], term[kCols];
     copy(at, value);
-    terms_apart(value, exp, term, ones);
-    add_pack<kIsWindow>(pack, places, term, sums);
+    terms_apart(value, exp, term, &part->ones);
+    add_pack<kIsWindow, kTermsTogether>(pack, places, term, sums, part);
   }
   template <typename AnyExp>
   __device__ __forceinline__ void take_terms(const AnyExp &exp, int pack, int at,
-                                             const Places &places, Sums *sums) {
+                                             const Places &places, Sums *sums, RowPart<Acc> *part) {
     Acc term[kCols];
     copy(at, term);
     exp.times(term, sum_unit<Acc>(), term);
     keep(at, term);
-    add_pack<kIsWindow>(pack, places, term, sums);
+    add_pack<kIsWindow, kTermsTogether>(pack, places, term, sums, part);
   }
 
   __device__ __forceinline__ void keep(int pack, const Acc (&value)[kCols]) {

@@ -95,9 +95,11 @@ struct WarpRows {
     RowPart<Acc> part = RowPart<Acc>::of(max);
     typename Held::Sums sums = {};
     const Places places = {kIsWindow ? first_col(r) : 0, kIsWindow && has_tail()};
-    held[r].add_terms(max, is_log, places, &sums, &part.ones);
-    if constexpr (kIsWindow) to_canonical<kCols / 2>(shift[r], &sums);
-    sums.template add_to<Held::kTermsTogether>(part.others);
+    held[r].add_terms(max, is_log, places, &sums, &part);
+    if constexpr (kIsWindow) {
+      to_canonical<kCols / 2>(shift[r], &sums);
+      sums.template add_to<Held::kTermsTogether>(part.others);
+    }
     return part;
   }
   template <StoreHint hint>
