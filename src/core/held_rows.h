@@ -37,13 +37,34 @@ constexpr int block_most_threads(int packs, bool widened) {
 // The way between memory and registers.
 enum class RowAccess {
   kWords,   // a row is aligned 16-byte words
+  kUnits,   // element by element, neighbouring lanes taking neighbouring ones
   kWindow,  // a row lies in such words, anywhere: see held_window.h
 };
 
-// The address decides too, but not about bits: sums are taken in the order of columns.
+// Whether a row has a length of whole words. It decides which columns a lane has, and with them the
+// order of additions.
+constexpr bool is_whole_words(std::int64_t cols, int x_bytes) {
+  return cols % (kHeldPackBytes / x_bytes) == 0;
+}
+
+// Rows of odd length go element by element where an element has 4 bytes or 8: four loads instead of
+// one are less than what a window takes. Two bytes are too few for that. Between the other two ways
+// the address decides, and every lane has the same columns, canonically.
 constexpr RowAccess row_access(std::int64_t cols, int x_bytes, std::uintptr_t x, std::uintptr_t y) {
-  const std::uintptr_t lengths = static_cast<std::uintptr_t>(cols) * static_cast<unsigned>(x_bytes);
-  return (lengths | x | y) % kHeldPackBytes == 0 ? RowAccess::kWords : RowAccess::kWindow;
+  if (!is_whole_words(cols, x_bytes)) {
+    return x_bytes == 2 ? RowAccess::kWindow : RowAccess::kUnits;
+  }
+  return (x | y) % kHeldPackBytes == 0 ? RowAccess::kWords : RowAccess::kWindow;
+}
+
+// Whether rows of such a length always lie in windows. Those are up to a word longer than the row,
+// for which there is room then.
+constexpr bool is_always_window(std::int64_t cols, int x_bytes) {
+  return x_bytes == 2 && !is_whole_words(cols, x_bytes);
+}
+// Words that a warp's run of a long row has, where each lane has so many packs.
+constexpr int run_words(int packs, std::int64_t cols, int x_bytes) {
+  return 32 * packs - (is_always_window(cols, x_bytes) ? 1 : 0);
 }
 
 }  // namespace softmax

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "core/held_rows.h"
+
 namespace softmax {
 
 struct Slabs {
@@ -20,13 +22,18 @@ constexpr std::int64_t round_up(std::int64_t a, std::int64_t multiple) {
 // Runs of a row, at most, that the shared memory of CLUSTER's blocks has room for.
 constexpr int kMostClusterRuns = 512;
 
-// What a warp holds: `packs` words of 16 bytes a lane.
+// What a warp has room for: `packs` words of 16 bytes a lane.
 constexpr std::int64_t run_bytes(int packs) { return std::int64_t{32} * 16 * packs; }
+
+// Of a row with so many columns, in a run.
+constexpr std::int64_t run_cols_of(std::int64_t cols, int element_bytes, int packs) {
+  return std::int64_t{run_words(packs, cols, element_bytes)} * (kHeldPackBytes / element_bytes);
+}
 
 // Slabs as equal as whole runs allow, of at most `slab_bytes` (and a run: the rounding). `cols` is
 // at least 1: select() asks for no row without columns.
 constexpr Slabs cut_row(std::int64_t cols, int element_bytes, int packs, std::int64_t slab_bytes) {
-  const std::int64_t run_cols = run_bytes(packs) / element_bytes;
+  const std::int64_t run_cols = run_cols_of(cols, element_bytes, packs);
   const std::int64_t wanted = ceil_div(cols * element_bytes, slab_bytes);
   const std::int64_t warps = ceil_div(ceil_div(cols, run_cols), wanted);
   const std::int64_t slab = warps * run_cols;

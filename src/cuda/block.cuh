@@ -27,16 +27,16 @@ __global__ void __launch_bounds__(
     kResident<kBlockResidentThreads<X, kPacks, access> / kBlockMaxThreads<X, Y, kPacks>,
               kBlockMaxThreads<X, Y, kPacks>>) block_kernel(RowArgs args) {
   using Acc = AccOf<X>;
-  constexpr int kRunCols = kWarpThreads * kPacks * kPackCols<X>;
   __shared__ PartSlots<Acc, kWarpThreads> parts;
-  using Run = WarpRows<X, Y, kPacks, access, 1, true, kPacks>;
+  using Run = WarpRuns<X, Y, kPacks, access>;
   Run run;
 
   const int warp = threadIdx.x / kWarpThreads;
   run.take_one_row();
-  const int first_col = warp * kRunCols;
+  const int run_cols = Run::run_cols(args.cols);
+  const int first_col = warp * run_cols;
   const int left = static_cast<int>(args.cols) - first_col;
-  run.cols = left < kRunCols ? left : kRunCols;
+  run.cols = left < run_cols ? left : run_cols;
 
   for (std::int64_t row = blockIdx.x;;) {
     const std::int64_t first = row * args.cols + first_col;

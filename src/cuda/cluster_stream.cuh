@@ -21,18 +21,18 @@ class StreamedRows {
  public:
   using Acc = AccOf<X>;
   using Exchange = ClusterExchange<Acc>;
-  using Run = WarpRows<X, Y, kPacks, access, 1, true, kPacks>;
-  static constexpr int kRunCols = kWarpThreads * kPacks * kPackCols<X>;
+  using Run = WarpRuns<X, Y, kPacks, access>;
 
   // `slots` are this warp's.
   __device__ __forceinline__ StreamedRows(const RowArgs &args, const Ring<X> &slots,
                                           Exchange &exchange, int rank, std::int64_t first_row,
                                           std::int64_t row_step)
       : args_(args), slots_(slots), exchange_(exchange), run_number_(rank * warps() + warp()) {
-    const std::int64_t first_col = std::int64_t{run_number_} * kRunCols;
+    const int run_cols = Run::run_cols(args.cols);
+    const std::int64_t first_col = std::int64_t{run_number_} * run_cols;
     const std::int64_t left = args.cols - first_col;
     run_.take_one_row();
-    run_.cols = left < kRunCols ? (left > 0 ? static_cast<int>(left) : 0) : kRunCols;
+    run_.cols = left < run_cols ? (left > 0 ? static_cast<int>(left) : 0) : run_cols;
     run_.present = left > 0 ? 1 : 0;  // the last block may have warps without a run
     // In a slot there is room around every run.
     run_.before = run_.after = 1 << 30;
@@ -51,7 +51,7 @@ class StreamedRows {
     for (; rows_ > 0; --rows_, first_ += step_) {
       const X *const x = static_cast<const X *>(args_.x) + first_;
       slots_.wait(turn);
-      if constexpr (Run::kIsWindow) fetch_ends(turn, x);
+      if constexpr (access != RowAccess::kWords) fetch_ends(turn, x);
       run_.load(in_slot(turn, x));
       // It has all been read when its maximum is there.
       const Acc max = warp_max_or_nan(run_.held[0].max());
@@ -76,7 +76,7 @@ class StreamedRows {
   static __device__ __forceinline__ int warps() { return blockDim.x / kWarpThreads; }
 
   __device__ __forceinline__ X *in_slot(Turn turn, const X *x) const {
-    const std::uint32_t shift = Run::kIsWindow ? bulk_shift(address_of(x)) : 0;
+    const std::uint32_t shift = access == RowAccess::kWords ? 0 : bulk_shift(address_of(x));
     return reinterpret_cast<X *>(slots_.slot(turn.slot) + shift);
   }
   __device__ __forceinline__ ByteRange range_of(const X *x) const {

@@ -20,10 +20,12 @@ constexpr int kWarpOnlyLanes = warp_only_lanes(kPacks);
 template <typename X, typename Y, int kPacks, RowAccess access>
 constexpr int warp_blocks_per_sm() {
   constexpr bool kWords = access == RowAccess::kWords;
-  if (sizeof(X) == 8) return kPacks > 4 || (kPacks == 1 && !kWords) ? 4 : 5;
-  if (sizeof(X) < sizeof(Y)) return kPacks > 4 || (kPacks == 1 && !kWords) ? 4 : (kWords ? 6 : 5);
+  constexpr bool kFourRows = access == RowAccess::kWindow && kPacks == 1;
+  if (sizeof(X) == 8) return kPacks > 4 || kFourRows ? 4 : 5;
+  if (sizeof(X) < sizeof(Y)) return kPacks > 4 || kFourRows ? 4 : (kWords ? 6 : 5);
   if (kWords) return kPacks > 4 ? 7 : 9;
-  return kPacks == 1 ? 5 : (kPacks == 2 || (kPacks > 4 && sizeof(X) > 2) ? 6 : 7);
+  if (access == RowAccess::kUnits) return 7;
+  return kFourRows ? 5 : (kPacks == 2 || (kPacks > 4 && sizeof(X) > 2) ? 6 : 7);
 }
 template <typename X, typename Y, int kPacks, RowAccess access>
 constexpr int kWarpBlocksPerSm = warp_blocks_per_sm<X, Y, kPacks, access>();

@@ -25,10 +25,12 @@ int threads_for(std::int64_t value) {
 // Shared memory that one participant of a block reduction needs: a maximum and a compensated sum.
 std::int64_t reduction_slot_bytes(const Problem &p) { return 3 * accumulator_size(p.x_dtype); }
 
-// 16-byte packs of a row.
-std::int64_t row_packs(const Problem &p) {
-  const int cols = kHeldPackBytes / dtype_size(p.x_dtype);
-  return p.cols / cols + (p.cols % cols != 0 ? 1 : 0);
+// 16-byte words that a row lies in, wherever it begins.
+std::int64_t row_words(const Problem &p) {
+  const int size = dtype_size(p.x_dtype);
+  const int cols = kHeldPackBytes / size;
+  const std::int64_t words = p.cols / cols + (p.cols % cols != 0 ? 1 : 0);
+  return words + (is_always_window(p.cols, size) && p.cols % cols != 1 ? 1 : 0);
 }
 
 bool is_widened(const Problem &p) { return dtype_size(p.y_dtype) > dtype_size(p.x_dtype); }
@@ -85,7 +87,7 @@ bool warp_online_policy(const DeviceCaps &, const Problem &, Policy *policy, cha
 // neighbouring packs of one row after another. From 8 lanes, which is a whole line, on it is
 // cheaper to take more packs a lane than to reduce over more lanes.
 bool warp_policy(const DeviceCaps &, const Problem &p, Policy *policy, char *why, std::size_t cap) {
-  const std::int64_t row = row_packs(p);
+  const std::int64_t row = row_words(p);
   if (row > kWarp * kWarpMostPacks) {
     return decline(why, cap, "a warp holds at most %d columns of %s",
                    kWarp * kWarpMostPacks * kHeldPackBytes / dtype_size(p.x_dtype),
@@ -109,7 +111,7 @@ bool warp_policy(const DeviceCaps &, const Problem &p, Policy *policy, char *why
 // of the threads idle.
 bool block_policy(const DeviceCaps &, const Problem &p, Policy *policy, char *why,
                   std::size_t cap) {
-  const std::int64_t row = row_packs(p);
+  const std::int64_t row = row_words(p);
   const bool widened = is_widened(p);
   const int few_threads = block_most_threads_of_four(dtype_size(p.x_dtype), widened);
   const int packs = row > 4 * few_threads ? block_most_packs(widened) : 4;
@@ -119,7 +121,8 @@ bool block_policy(const DeviceCaps &, const Problem &p, Policy *policy, char *wh
                    most * (kHeldPackBytes / dtype_size(p.x_dtype)), dtype_name(p.x_dtype),
                    dtype_name(p.y_dtype));
   }
-  const int warps = static_cast<int>((row + kWarp * packs - 1) / (kWarp * packs));
+  const std::int64_t run = run_cols_of(p.cols, dtype_size(p.x_dtype), packs);
+  const int warps = static_cast<int>(ceil_div(p.cols, run));
   policy->threads_per_row = warps * kWarp;
   policy->rows_per_block = 1;
   policy->vec_bytes = kVectorBytes;

@@ -93,7 +93,8 @@ namespace {
 // CLUSTER with rows on their way: as few blocks a row as hold it, with all the slots that fit.
 // False where a row is too short or too long for that, or the card has too little shared memory.
 bool stream_policy(const DeviceCaps &caps, const Problem &p, Policy *policy) {
-  const std::int64_t runs = ceil_div(p.cols * dtype_size(p.x_dtype), run_bytes(policy->packs));
+  const std::int64_t runs =
+      ceil_div(p.cols, run_cols_of(p.cols, dtype_size(p.x_dtype), policy->packs));
   const std::int64_t blocks = std::max<std::int64_t>(2, ceil_div(runs, kMostStreamWarps));
   const std::int64_t warps = ceil_div(runs, blocks);
   if (blocks > most_cluster_blocks(caps) || p.rows > INT32_MAX) return false;

@@ -66,6 +66,11 @@ const void *for_access(std::int32_t x, std::int32_t y, RowAccess access, LookUp 
     switch (access) {
       case RowAccess::kWords:
         return look_up(types, std::integral_constant<RowAccess, RowAccess::kWords>());
+      case RowAccess::kUnits:
+        if constexpr (sizeof(typename decltype(types)::X) > 2) {
+          return look_up(types, std::integral_constant<RowAccess, RowAccess::kUnits>());
+        }
+        return nullptr;
       case RowAccess::kWindow:
         return look_up(types, std::integral_constant<RowAccess, RowAccess::kWindow>());
     }

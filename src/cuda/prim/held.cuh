@@ -30,10 +30,16 @@ __device__ __forceinline__ std::uint32_t unknown_zero(const RowArgs &args) {
   return static_cast<std::uint32_t>(args.cols >> 32);  // such rows do not come here
 }
 
-// How a window's packs are added: see PositionSums. Where packs are no window's, nothing of it.
+// Which packs there are, and how a window's are added: see PositionSums. All but `foreign` is the
+// same for the whole warp.
 struct Places {
-  int foreign;
-  bool has_tail;  // the same for the whole warp
+  int foreign;    // of a window
+  bool has_tail;  // of a window
+  int step;       // elements from one pack to the next
+  int end;        // where the run ends
+
+  // Whether any lane has an element in the pack. Most do: it pays for the last run of a row.
+  __device__ __forceinline__ bool has(int pack) const { return pack == 0 || pack * step < end; }
 };
 
 template <bool kIsWindow, int kTermsTogether, typename Sums, typename T, int kCols>
@@ -103,18 +109,16 @@ class RawPacks {
                                             Sums *sums, RowPart<float> *part) const {
     if (is_log) {
       const CoarseExp exp(finite_reference(max));
-      each_pack(places, [&](int pack, const float(&value)[kCols]) {
-        float term[kCols];
+      const auto make = [&](const float(&value)[kCols], float(&term)[kCols]) {
         terms_apart(value, exp, term, &part->ones);
-        add_pack<kIsWindow, kTermsTogether>(pack, places, term, sums, part);
-      });
+      };
+      add_each(places, make, sums, part);
     } else {
       const CoarseTerms terms(max);
-      each_pack(places, [&](int pack, const float(&value)[kCols]) {
-        float term[kCols];
+      const auto make = [&](const float(&value)[kCols], float(&term)[kCols]) {
         terms.make(value, term);
-        add_pack<kIsWindow, kTermsTogether>(pack, places, term, sums, part);
-      });
+      };
+      add_each(places, make, sums, part);
     }
   }
 
@@ -152,18 +156,22 @@ class RawPacks {
   }
 
  private:
-  template <typename Use>
-  __device__ __forceinline__ void each_pack(const Places &places, Use use) const {
-    float value[kCols];
+  // Adds what make(value, term) makes of each pack's values.
+  template <typename Make>
+  __device__ __forceinline__ void add_each(const Places &places, Make make, Sums *sums,
+                                           RowPart<float> *part) const {
+    const auto add = [&](int pack, const RawPack &raw) {
+      float value[kCols];
+      float term[kCols] = {};
+      if (places.has(pack)) {
+        unpack<X>(raw, value);
+        make(value, term);
+      }
+      add_pack<kIsWindow, kTermsTogether>(pack, places, term, sums, part);
+    };
 #pragma unroll
-    for (int pack = 0; pack < kPacks; ++pack) {
-      unpack<X>(raw_[pack], value);
-      use(pack, value);
-    }
-    if (kIsWindow && places.has_tail) {
-      unpack<X>(raw_[kStored - 1], value);
-      use(kPacks, value);
-    }
+    for (int pack = 0; pack < kPacks; ++pack) add(pack, raw_[pack]);
+    if (kIsWindow && places.has_tail) add(kPacks, raw_[kStored - 1]);
   }
 
   RawPack raw_[kStored];
@@ -240,11 +248,13 @@ class TermPacks {
       } else {
         const NearTerms terms(max);
         each_pack(places, [&](int pack, int at) {
-          Acc term[kCols];
-          copy(at, term);
+          Acc term[kCols] = {};
+          if (places.has(pack)) {
+            copy(at, term);
 #pragma unroll
-          for (int i = 0; i < kCols; ++i) term[i] = terms(term[i]);
-          keep(at, term);
+            for (int i = 0; i < kCols; ++i) term[i] = terms(term[i]);
+            keep(at, term);
+          }
           add_pack<kIsWindow, kTermsTogether>(pack, places, term, sums, part);
         });
       }

@@ -35,9 +35,8 @@ template <typename X, typename Y, int kPacks, RowAccess access, typename Exchang
 class SpreadRows {
  public:
   using Acc = AccOf<X>;
-  using Run = WarpRows<X, Y, kPacks, access, 1, true, kPacks>;
+  using Run = WarpRuns<X, Y, kPacks, access>;
   using Held = typename Run::Held;
-  static constexpr int kRunCols = kWarpThreads * kPacks * kPackCols<X>;
 
   // `slots`: for the block's warps to merge many parts together.
   __device__ __forceinline__ SpreadRows(const RowArgs &args, PartSlots<Acc, kWarpThreads> &slots,
@@ -82,16 +81,17 @@ class SpreadRows {
  private:
   __device__ __forceinline__ int warp() const { return threadIdx.x / kWarpThreads; }
   __device__ __forceinline__ int warps() const { return blockDim.x / kWarpThreads; }
+  __device__ __forceinline__ int run_cols() const { return Run::run_cols(args_.cols); }
 
   // The first column of this warp's run in a slab, from the row's first.
   __device__ __forceinline__ std::int64_t first_col(int slab) const {
-    return std::int64_t{slab} * args_.slab_cols + warp() * kRunCols;
+    return std::int64_t{slab} * args_.slab_cols + warp() * run_cols();
   }
 
   __device__ __forceinline__ void load(int slab) {
     const std::int64_t first = first_col(slab);
     const std::int64_t left = args_.cols - first;
-    run_.cols = left < kRunCols ? static_cast<int>(left) : kRunCols;
+    run_.cols = left < run_cols() ? static_cast<int>(left) : run_cols();
     run_.present = left > 0 ? 1 : 0;  // the last slab may be shorter by whole runs
     run_.set_place(row_ * args_.cols + first, args_.rows * args_.cols);
     run_.load(static_cast<const X *>(args_.x) + row_ * args_.cols + first);
@@ -108,7 +108,7 @@ class SpreadRows {
     const std::int64_t first = first_col(first_slab_);
     if (first >= args_.cols) return;
     const std::int64_t left = args_.cols - first;
-    const std::int64_t cols = left < kRunCols ? left : std::int64_t{kRunCols};
+    const std::int64_t cols = left < run_cols() ? left : std::int64_t{run_cols()};
     const std::uint64_t begin = reinterpret_cast<std::uint64_t>(args_.x) +
                                 ((row_ + row_step_) * args_.cols + first) * sizeof(X);
     const Window window = store_window({begin, begin + cols * sizeof(X)});  // words inside it

@@ -84,17 +84,16 @@ struct WarpRows {
   }
 
   __device__ __forceinline__ void load(const X *x) {
-    if constexpr (kIsWindow) {
-      load_window(x);
-    } else {
-      load_words(x);
-    }
+    if constexpr (access == RowAccess::kWords) load_words(x);
+    if constexpr (access == RowAccess::kUnits) load_units(x);
+    if constexpr (access == RowAccess::kWindow) load_window(x);
   }
   // Row r's part by this lane: the terms against `max`, which is the row's. By all lanes together.
   __device__ __forceinline__ RowPart<Acc> sum(int r, Acc max, bool is_log) {
     RowPart<Acc> part = RowPart<Acc>::of(max);
     typename Held::Sums sums = {};
-    const Places places = {kIsWindow ? first_col(r) : 0, kIsWindow && has_tail()};
+    const Places places = {kIsWindow ? first_col(r) : 0, kIsWindow && has_tail(), lanes * kCols,
+                           end_of_rows()};
     held[r].add_terms(max, is_log, places, &sums, &part);
     if constexpr (kIsWindow) {
       to_canonical<kCols / 2>(shift[r], &sums);
@@ -104,8 +103,10 @@ struct WarpRows {
   }
   template <StoreHint hint>
   __device__ __forceinline__ void store(Y *y, bool is_log) {
-    if constexpr (!kIsWindow) {
+    if constexpr (access == RowAccess::kWords) {
       store_words<hint>(y, is_log);
+    } else if constexpr (access == RowAccess::kUnits) {
+      store_units<hint>(y, is_log);
     } else if (element_of(y + row(0) * cols) % kWordCols == shift[0] % kWordCols) {
       store_window<hint>(y, is_log);
     } else {
@@ -122,6 +123,15 @@ struct WarpRows {
   // Columns of a pack that exist, or less than 1.
   __device__ __forceinline__ int cols_left(int r, int p) const {
     return is_present(r) ? cols - col(p) : 0;
+  }
+  // Packs that begin at or past this element, counted from the rows' first words, have none of them
+  // in any lane. The same for the whole warp.
+  __device__ __forceinline__ int end_of_rows() const {
+    if constexpr (!kIsWindow) {
+      return cols;
+    } else {
+      return cols + (kOneRow ? shift[0] : kCols - 1);
+    }
   }
   // Whether no lane's pack p has a column past the end. The same for the whole warp.
   __device__ __forceinline__ bool is_full(int p) const {
@@ -170,10 +180,10 @@ struct WarpRows {
       for (int r = 0; r < kRows; ++r) {
 #pragma unroll
         for (int p = 0; p < kPacks; ++p) {
-          Acc value[kCols];
-          held[r].output(p, is_log, value);
-          Y *to = y + row(r) * cols + col(p);
           if (p < kFull || cols_left(r, p) > 0) {
+            Acc value[kCols];
+            held[r].output(p, is_log, value);
+            Y *to = y + row(r) * cols + col(p);
 #pragma unroll
             for (int first = 0; first < kCols; first += kWordCols) {
               store_raw<hint>(to + first, pack<Y>(value + first));
@@ -190,6 +200,67 @@ struct WarpRows {
       with_full_packs(true, use);
     } else {
       use(std::integral_constant<int, 0>());
+    }
+  }
+
+  // ---- elements ----
+
+  // Element k of pack p is this many after the lane's first.
+  __device__ __forceinline__ int unit(int p, int k) const { return (p * kCols + k) * lanes; }
+
+  __device__ __forceinline__ void load_units(const X *x) {
+    const X nothing = -Limits<X>::infinity();
+    X value[kRows][kPacks][kCols];
+    with_full_packs(true, [&](auto full) {
+      constexpr int kFull = decltype(full)::value;
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        const X *from = x + row(r) * cols + member;
+        const int left = anew(is_present(r) ? cols - member : 0);
+#pragma unroll
+        for (int p = 0; p < kPacks; ++p) {
+#pragma unroll
+          for (int k = 0; k < kCols; ++k) {
+            value[r][p][k] = p < kFull || unit(p, k) < left ? from[unit(p, k)] : nothing;
+          }
+        }
+      }
+    });
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+#pragma unroll
+      for (int p = 0; p < kPacks; ++p) held[r].set(p, RawElements<X>::pack(value[r][p]));
+    }
+  }
+
+  template <StoreHint hint>
+  __device__ __forceinline__ void store_units(Y *y, bool is_log) const {
+    with_full_packs(true, [&](auto full) {
+      constexpr int kFull = decltype(full)::value;
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        Y *to = y + row(r) * cols + member;
+        const int left = anew(is_present(r) ? cols - member : 0);
+#pragma unroll
+        for (int p = 0; p < kPacks; ++p) {
+          if (p >= kFull && p > 0 && unit(p, 0) >= cols) continue;
+          AccOf<X> value[kCols];
+          held[r].output(p, is_log, value);
+#pragma unroll
+          for (int k = 0; k < kCols; ++k) {
+            if (p < kFull || unit(p, k) < left) store_unit<hint>(to + unit(p, k), value[k]);
+          }
+        }
+      }
+    });
+  }
+
+  template <StoreHint hint>
+  static __device__ __forceinline__ void store_unit(Y *to, Y value) {
+    if constexpr (hint == StoreHint::kStreaming) {
+      __stcs(to, value);
+    } else {
+      *to = value;
     }
   }
 
@@ -338,6 +409,7 @@ struct WarpRows {
         });
 #pragma unroll
         for (int p = 1; p < kPacks; ++p) {
+          if (p >= kFull && p * lanes * kCols >= end_of_rows()) continue;
           store_pack(p, [&](int at, const RawPack &word) {
             if (p < kFull) {
               store_raw<hint>(to + at, word);
@@ -372,6 +444,21 @@ struct WarpRows {
         }
         held[r].turn();
       }
+    }
+  }
+};
+
+// A warp's run of one long row. In a window the last lane's last pack may be half a word.
+template <typename X, typename Y, int kPacks, RowAccess access>
+struct WarpRuns : WarpRows<X, Y, kPacks, access, 1, true,
+                           access == RowAccess::kWindow && sizeof(X) == 2 ? kPacks - 1 : kPacks> {
+  // How many columns it has in a row of so many.
+  static __device__ __forceinline__ int run_cols(std::int64_t cols) {
+    constexpr int kCols = kPackCols<X>;
+    if constexpr (access == RowAccess::kWindow) {
+      return run_words(kPacks, cols, static_cast<int>(sizeof(X))) * kCols;
+    } else {
+      return kWarpThreads * kPacks * kCols;
     }
   }
 };
