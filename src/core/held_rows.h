@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "core/exp.h"
+
 namespace softmax {
 
 constexpr int kHeldPackBytes = 16;
@@ -43,7 +45,7 @@ enum class RowAccess {
 
 // Whether a row has a length of whole words. It decides which columns a lane has, and with them the
 // order of additions.
-constexpr bool is_whole_words(std::int64_t cols, int x_bytes) {
+SOFTMAX_HD constexpr bool is_whole_words(std::int64_t cols, int x_bytes) {
   return cols % (kHeldPackBytes / x_bytes) == 0;
 }
 
@@ -59,11 +61,11 @@ constexpr RowAccess row_access(std::int64_t cols, int x_bytes, std::uintptr_t x,
 
 // Whether rows of such a length always lie in windows. Those are up to a word longer than the row,
 // for which there is room then.
-constexpr bool is_always_window(std::int64_t cols, int x_bytes) {
+SOFTMAX_HD constexpr bool is_always_window(std::int64_t cols, int x_bytes) {
   return x_bytes == 2 && !is_whole_words(cols, x_bytes);
 }
 // Words that a warp's run of a long row has, where each lane has so many packs.
-constexpr int run_words(int packs, std::int64_t cols, int x_bytes) {
+SOFTMAX_HD constexpr int run_words(int packs, std::int64_t cols, int x_bytes) {
   return 32 * packs - (is_always_window(cols, x_bytes) ? 1 : 0);
 }
 

@@ -34,8 +34,10 @@ constexpr std::int64_t run_cols_of(std::int64_t cols, int element_bytes, int pac
 // at least 1: select() asks for no row without columns.
 constexpr Slabs cut_row(std::int64_t cols, int element_bytes, int packs, std::int64_t slab_bytes) {
   const std::int64_t run_cols = run_cols_of(cols, element_bytes, packs);
-  const std::int64_t wanted = ceil_div(cols * element_bytes, slab_bytes);
-  const std::int64_t warps = ceil_div(ceil_div(cols, run_cols), wanted);
+  const std::int64_t runs = ceil_div(cols, run_cols);
+  const std::int64_t most_warps = slab_bytes / run_bytes(packs);
+  const std::int64_t wanted = ceil_div(runs, most_warps < 1 ? 1 : most_warps);
+  const std::int64_t warps = ceil_div(runs, wanted);
   const std::int64_t slab = warps * run_cols;
   Slabs result;
   result.count = ceil_div(cols, slab);
@@ -44,13 +46,13 @@ constexpr Slabs cut_row(std::int64_t cols, int element_bytes, int packs, std::in
   return result;
 }
 
-// A slot holds a range at any offset from a 16-byte boundary.
+// A slot holds a range at any offset from a line's boundary.
 constexpr std::int64_t slot_bytes(std::int64_t range_bytes) {
-  return round_up(range_bytes + 16, 128);
+  return round_up(range_bytes + 128, 128);
 }
 
-// CLUSTER with rows on their way: a slot for a warp's run and the words around it.
-constexpr std::int64_t stream_slot_bytes(int packs) { return run_bytes(packs) + 16; }
+// CLUSTER with rows on their way: a slot for a warp's run.
+constexpr std::int64_t stream_slot_bytes(int packs) { return slot_bytes(run_bytes(packs)); }
 
 // A row's part, as it travels: RowPart of the accumulator type.
 constexpr std::int64_t part_bytes(int accumulator_bytes) { return 4 * accumulator_bytes; }

@@ -28,6 +28,14 @@ SOFTMAX_HD std::uint32_t bulk_shift(std::uint64_t address) {
   return static_cast<std::uint32_t>(address & (kBulkBytes - 1));
 }
 
+// A line of memory, which a copy moves at its best where it is one of shared memory too: ranges lie
+// in their slots as far into a line as in memory.
+constexpr std::uint32_t kLineBytes = 128;
+
+SOFTMAX_HD std::uint32_t line_shift(std::uint64_t address) {
+  return static_cast<std::uint32_t>(address & (kLineBytes - 1));
+}
+
 // A range in three parts. Those that are empty have begin == end.
 struct Window {
   ByteRange head;

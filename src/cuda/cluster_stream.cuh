@@ -76,8 +76,7 @@ class StreamedRows {
   static __device__ __forceinline__ int warps() { return blockDim.x / kWarpThreads; }
 
   __device__ __forceinline__ X *in_slot(Turn turn, const X *x) const {
-    const std::uint32_t shift = access == RowAccess::kWords ? 0 : bulk_shift(address_of(x));
-    return reinterpret_cast<X *>(slots_.slot(turn.slot) + shift);
+    return reinterpret_cast<X *>(slots_.place(turn, range_of(x)));
   }
   __device__ __forceinline__ ByteRange range_of(const X *x) const {
     return {address_of(x), address_of(x) + run_.cols * sizeof(X)};

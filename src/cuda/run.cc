@@ -60,7 +60,7 @@ Launch plan(const DeviceCaps &caps, const Policy &policy, const Problem &problem
   launch.kernel = kernel_for(policy, problem, buffers);
   switch (policy.algo) {
     case SOFTMAX_ALGO_TILE: plan_tile(caps, policy, problem, &launch); return launch;
-    case SOFTMAX_ALGO_CLUSTER: plan_cluster(caps, policy, problem, &launch); return launch;
+    case SOFTMAX_ALGO_CLUSTER: plan_cluster(policy, problem, &launch); return launch;
     case SOFTMAX_ALGO_GRID: plan_grid(caps, policy, problem, &launch); return launch;
     default: break;
   }
@@ -99,6 +99,26 @@ cudaError_t enqueue_with_workspace(Launch *launch, const Problem &problem, const
     if (error == cudaSuccess) error = freed;
   }
   return error;
+}
+
+// CLUSTER with rows on their way.
+cudaError_t enqueue_clusters(Launch *launch, const Problem &problem, const DeviceCaps &caps,
+                             cudaStream_t stream) {
+  int resident = 0;
+  if (cudaError_t error = resident_clusters(*launch, caps.ordinal, &resident)) return error;
+  fit_clusters(resident, problem, launch);
+  return enqueue(*launch, caps.ordinal, stream);
+}
+
+cudaError_t enqueue_any(Launch *launch, const Policy &policy, const Problem &problem,
+                        const Buffers &buffers, const DeviceCaps &caps, cudaStream_t stream) {
+  if (policy.algo == SOFTMAX_ALGO_GRID) {
+    return enqueue_with_workspace(launch, problem, buffers, caps, stream);
+  }
+  if (policy.algo == SOFTMAX_ALGO_CLUSTER && policy.stages > 0) {
+    return enqueue_clusters(launch, problem, caps, stream);
+  }
+  return enqueue(*launch, caps.ordinal, stream);
 }
 
 Status check_pointer(const char *name, const void *pointer, const DeviceCaps &caps,
@@ -157,9 +177,7 @@ Status cuda_run(const DeviceCaps &caps, const CudaDevice &device, const Policy &
   }
   // The calls' own results: cudaGetLastError would also report an older error of the caller's.
   const cudaError_t error =
-      pending(policy.algo == SOFTMAX_ALGO_GRID
-                  ? enqueue_with_workspace(&launch, problem, buffers, caps, stream)
-                  : enqueue(launch, caps.ordinal, stream));
+      pending(enqueue_any(&launch, policy, problem, buffers, caps, stream));
   if (error == cudaSuccess) return SOFTMAX_SUCCESS;
   return fail_cuda(status_of(error), error, "launching %s on CUDA device %d: %s (%s)",
                    algo_name(policy.algo), static_cast<int>(caps.ordinal), cudaGetErrorName(error),

@@ -38,7 +38,7 @@ class Tiles {
     Turn turn;
     for (std::int64_t tile = blockIdx.x; tile < tiles_; tile += gridDim.x) {
       const ByteRange x_range = range<X>(args_.x, tile);
-      X *const x = reinterpret_cast<X *>(ring_.slot(turn.slot) + bulk_shift(x_range.begin));
+      X *const x = reinterpret_cast<X *>(ring_.place(turn, x_range));
       ring_.wait(turn);
       if (ring_.may_have_ends(x_range)) ring_.fetch_ends(turn, x_range);
       turn.advance(ring_.count());

@@ -2,6 +2,7 @@
 // policy.h.
 #include "select/policy.h"
 
+#include <algorithm>
 #include <cinttypes>
 
 #include "core/dtype.h"
@@ -25,12 +26,12 @@ int threads_for(std::int64_t value) {
 // Shared memory that one participant of a block reduction needs: a maximum and a compensated sum.
 std::int64_t reduction_slot_bytes(const Problem &p) { return 3 * accumulator_size(p.x_dtype); }
 
-// 16-byte words that a row lies in, wherever it begins.
-std::int64_t row_words(const Problem &p) {
+// 16-byte words of a row, and where it always lies in windows as many more as those may take.
+std::int64_t row_words(const Problem &p, int more) {
   const int size = dtype_size(p.x_dtype);
   const int cols = kHeldPackBytes / size;
-  const std::int64_t words = p.cols / cols + (p.cols % cols != 0 ? 1 : 0);
-  return words + (is_always_window(p.cols, size) && p.cols % cols != 1 ? 1 : 0);
+  const bool is_longer = is_always_window(p.cols, size) && p.cols % cols != 1;
+  return p.cols / cols + (p.cols % cols != 0 ? 1 : 0) + (is_longer ? more : 0);
 }
 
 bool is_widened(const Problem &p) { return dtype_size(p.y_dtype) > dtype_size(p.x_dtype); }
@@ -87,12 +88,13 @@ bool warp_online_policy(const DeviceCaps &, const Problem &, Policy *policy, cha
 // neighbouring packs of one row after another. From 8 lanes, which is a whole line, on it is
 // cheaper to take more packs a lane than to reduce over more lanes.
 bool warp_policy(const DeviceCaps &, const Problem &p, Policy *policy, char *why, std::size_t cap) {
-  const std::int64_t row = row_words(p);
-  if (row > kWarp * kWarpMostPacks) {
+  constexpr std::int64_t kMostWords = kWarp * kWarpMostPacks;
+  if (row_words(p, 0) > kMostWords) {
     return decline(why, cap, "a warp holds at most %d columns of %s",
-                   kWarp * kWarpMostPacks * kHeldPackBytes / dtype_size(p.x_dtype),
+                   static_cast<int>(kMostWords * kHeldPackBytes / dtype_size(p.x_dtype)),
                    dtype_name(p.x_dtype));
   }
+  const std::int64_t row = std::min(row_words(p, 1), kMostWords);
   int lanes = 1;
   int packs = 1;
   while (lanes < kWarpLineLanes && lanes < row) lanes *= 2;
@@ -111,17 +113,16 @@ bool warp_policy(const DeviceCaps &, const Problem &p, Policy *policy, char *why
 // of the threads idle.
 bool block_policy(const DeviceCaps &, const Problem &p, Policy *policy, char *why,
                   std::size_t cap) {
-  const std::int64_t row = row_words(p);
+  const std::int64_t row = row_words(p, 0);
   const bool widened = is_widened(p);
   const int few_threads = block_most_threads_of_four(dtype_size(p.x_dtype), widened);
   const int packs = row > 4 * few_threads ? block_most_packs(widened) : 4;
-  const std::int64_t most = std::int64_t{packs} * block_most_threads(packs, widened);
-  if (row > most) {
-    return decline(why, cap, "a block holds at most %" PRId64 " columns from %s to %s",
-                   most * (kHeldPackBytes / dtype_size(p.x_dtype)), dtype_name(p.x_dtype),
-                   dtype_name(p.y_dtype));
-  }
   const std::int64_t run = run_cols_of(p.cols, dtype_size(p.x_dtype), packs);
+  const std::int64_t most = run * (block_most_threads(packs, widened) / kWarp);
+  if (p.cols > most) {
+    return decline(why, cap, "a block holds at most %" PRId64 " columns from %s to %s", most,
+                   dtype_name(p.x_dtype), dtype_name(p.y_dtype));
+  }
   const int warps = static_cast<int>(ceil_div(p.cols, run));
   policy->threads_per_row = warps * kWarp;
   policy->rows_per_block = 1;

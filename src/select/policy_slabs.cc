@@ -106,8 +106,10 @@ bool stream_policy(const DeviceCaps &caps, const Problem &p, Policy *policy) {
       std::min<std::int64_t>(kMostStreamSlots,
                              (room - fixed) / (warps * ring_bytes(stream_slot_bytes(policy->packs), 1)));
   if (slots < 1) return false;
+  // A cluster for every row is sooner done while there are few of them.
+  constexpr std::int64_t kFewRounds = 4;
   const std::int64_t at_once = std::int64_t{caps.sm_count} * blocks_per_sm / blocks;
-  if (p.rows <= at_once) return false;
+  if (p.rows < kFewRounds * at_once) return false;
   policy->cluster = static_cast<std::int32_t>(blocks);
   policy->row_blocks = policy->cluster;
   policy->threads_per_row = static_cast<std::int32_t>(kWarp * warps);

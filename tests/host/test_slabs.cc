@@ -103,7 +103,7 @@ TEST_CASE("a slot holds a range at any offset, and slots follow on each other al
   std::int64_t too_small = 0, crooked = 0;
   for (std::int64_t bytes = 1; bytes <= 70000; ++bytes) {
     const std::int64_t slot = softmax::slot_bytes(bytes);
-    for (const std::int64_t offset : {0, 1, 8, 15}) {
+    for (const std::int64_t offset : {0, 1, 15, 112, 127}) {
       // The whole words around it: that is what a bulk copy writes.
       too_small += softmax::round_up(offset + bytes, 16) <= slot ? 0 : 1;
     }

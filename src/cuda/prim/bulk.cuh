@@ -1,7 +1,7 @@
 // Bulk asynchronous copies between global and shared memory, and the ring of slots that they fill
 // (compute capability 9.0 and above; PTX ISA, cp.async.bulk and mbarrier).
 //
-// A range of global memory lies in a slot at its own offset from a 16-byte boundary, so that the
+// A range of global memory lies in a slot at its own offset from a line's boundary, so that the
 // enclosing words can be copied as they are, whatever the range's alignment.
 #pragma once
 
@@ -71,6 +71,11 @@ class Ring {
   __device__ __forceinline__ int count() const { return count_; }
   __device__ __forceinline__ unsigned char *slot(int i) const { return slots_ + i * slot_bytes_; }
 
+  // Where a range lies in its slot.
+  __device__ __forceinline__ unsigned char *place(Turn turn, ByteRange range) const {
+    return slot(turn.slot) + line_shift(range.begin);
+  }
+
   // By thread 0: begins to copy `range` into the turn's slot, which nobody reads or writes any
   // more.
   __device__ __forceinline__ void load(Turn turn, ByteRange range) const {
@@ -81,7 +86,7 @@ class Ring {
                                    bulk.size());
     if (bulk.size() == 0) return;
     ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global,
-                       slot(turn.slot) + (bulk.begin - bulk_floor(range.begin)),
+                       place(turn, range) + (bulk.begin - range.begin),
                        reinterpret_cast<const void *>(bulk.begin), bulk.size(), barrier);
   }
 
@@ -108,7 +113,7 @@ class Ring {
   __device__ __forceinline__ void copy_ends(Turn turn, ByteRange range, int thread) const {
     const Window window = load_window(range, tensor_);
     constexpr int kSize = static_cast<int>(sizeof(X));
-    X *const first = reinterpret_cast<X *>(slot(turn.slot) + bulk_shift(range.begin));
+    X *const first = reinterpret_cast<X *>(place(turn, range));
     copy_elements(first, reinterpret_cast<const X *>(window.head.begin),
                   static_cast<int>(window.head.size()) / kSize, thread);
     copy_elements(first + (window.tail.begin - range.begin) / kSize,
@@ -124,7 +129,7 @@ class Ring {
   ByteRange tensor_;
 };
 
-// Writes a range whose elements lie in a slot, at the range's own offset from a 16-byte boundary.
+// Writes a range whose elements lie in a slot, as far past a 16-byte boundary as the range itself.
 // By the first warp, after every thread that wrote to the slot has passed fence_slot_writes and
 // then a barrier. Thread 0's bulk copy is a group of its own, to be waited for before the slot is
 // used again; the other threads have read their elements when this returns.

@@ -41,6 +41,20 @@ struct Places {
   // Whether any lane has an element in the pack. Most do: it pays for the last run of a row.
   __device__ __forceinline__ bool has(int pack) const { return pack == 0 || pack * step < end; }
 };
+// Where all packs have some: nothing is asked, and a pack's work is mixed with the next one's.
+struct FullPlaces : Places {
+  __device__ __forceinline__ bool has(int) const { return true; }
+};
+
+// Calls use(places). Both ways are worth their code where packs are many.
+template <int kPacks, typename Use>
+__device__ __forceinline__ void with_places(const Places &places, Use use) {
+  if (kPacks >= 8 && places.has(kPacks - 1)) {
+    use(FullPlaces{places});
+  } else {
+    use(places);
+  }
+}
 
 template <bool kIsWindow, int kTermsTogether, typename Sums, typename T, int kCols>
 __device__ __forceinline__ void add_pack(int pack, const Places &places, const T (&term)[kCols],
@@ -118,7 +132,7 @@ class RawPacks {
       const auto make = [&](const float(&value)[kCols], float(&term)[kCols]) {
         terms.make(value, term);
       };
-      add_each(places, make, sums, part);
+      with_places<kPacks>(places, [&](const auto &some) { add_each(some, make, sums, part); });
     }
   }
 
@@ -157,8 +171,8 @@ class RawPacks {
 
  private:
   // Adds what make(value, term) makes of each pack's values.
-  template <typename Make>
-  __device__ __forceinline__ void add_each(const Places &places, Make make, Sums *sums,
+  template <typename SomePlaces, typename Make>
+  __device__ __forceinline__ void add_each(const SomePlaces &places, Make make, Sums *sums,
                                            RowPart<float> *part) const {
     const auto add = [&](int pack, const RawPack &raw) {
       float value[kCols];
@@ -247,15 +261,17 @@ class TermPacks {
                   [&](int pack, int at) { add_apart(NearExp{exp}, pack, at, places, sums, part); });
       } else {
         const NearTerms terms(max);
-        each_pack(places, [&](int pack, int at) {
-          Acc term[kCols] = {};
-          if (places.has(pack)) {
-            copy(at, term);
+        with_places<kPacks>(places, [&](const auto &some) {
+          each_pack(some, [&](int pack, int at) {
+            Acc term[kCols] = {};
+            if (some.has(pack)) {
+              copy(at, term);
 #pragma unroll
-            for (int i = 0; i < kCols; ++i) term[i] = terms(term[i]);
-            keep(at, term);
-          }
-          add_pack<kIsWindow, kTermsTogether>(pack, places, term, sums, part);
+              for (int i = 0; i < kCols; ++i) term[i] = terms(term[i]);
+              keep(at, term);
+            }
+            add_pack<kIsWindow, kTermsTogether>(pack, some, term, sums, part);
+          });
         });
       }
     } else {
