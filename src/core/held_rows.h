@@ -34,6 +34,19 @@ constexpr int block_most_threads(int packs, bool widened) {
   return packs > 4 || widened ? 1024 : 512;
 }
 
+// Few rows: a block has one, and a thread one word of it. The order of additions stays that of the
+// packs and lanes that WARP or BLOCK would have: rows this short have BLOCK's runs of four packs.
+constexpr int kFewMostWords = 1024;
+constexpr int kFewBlockPacks = 4;
+// Shared memory: a thread's terms, and in log-softmax how many equal the maximum; a block's maxima
+// of warps and parts of runs.
+constexpr int few_slot_bytes(int x_bytes, int accumulator_bytes, bool is_log) {
+  return (kHeldPackBytes / x_bytes + (is_log ? 1 : 0)) * accumulator_bytes;
+}
+constexpr int few_fixed_bytes(int accumulator_bytes) {
+  return (32 + kFewMostWords / 32 / kFewBlockPacks * 4) * accumulator_bytes;
+}
+
 // The way between memory and registers.
 enum class RowAccess {
   kWords,   // a row is aligned 16-byte words

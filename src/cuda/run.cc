@@ -22,6 +22,9 @@ const void *held_kernel_for(const Policy &policy, const Problem &problem, const 
   const auto look_up = [&](auto kernel_for_rows) {
     return kernel_for_rows(problem.x_dtype, problem.y_dtype, policy.packs, access);
   };
+  if (policy.few_lanes > 0) {
+    return few_kernel_for(problem.x_dtype, problem.y_dtype, problem.is_log());
+  }
   switch (policy.algo) {
     case SOFTMAX_ALGO_WARP: return look_up(warp_kernel_for);
     case SOFTMAX_ALGO_BLOCK: return look_up(block_kernel_for);
@@ -69,8 +72,16 @@ Launch plan(const DeviceCaps &caps, const Policy &policy, const Problem &problem
   launch.grid = dim3(static_cast<unsigned>(blocks < INT_MAX ? blocks : INT_MAX));
   launch.block = dim3(static_cast<unsigned>(policy.threads_per_row),
                       static_cast<unsigned>(policy.rows_per_block));
-  // A lane of WARP takes part in several of a block's rows.
-  if (policy.algo == SOFTMAX_ALGO_WARP) launch.block.y = kWarpBlockThreads / launch.block.x;
+  if (policy.few_lanes > 0) {
+    const int accumulator = accumulator_size(problem.x_dtype);
+    launch.args.row_lanes = policy.few_lanes;
+    launch.args.packs = policy.packs;
+    launch.args.is_cut = policy.algo == SOFTMAX_ALGO_BLOCK;
+    launch.smem_bytes = static_cast<std::size_t>(policy.smem_bytes - few_fixed_bytes(accumulator));
+  } else if (policy.algo == SOFTMAX_ALGO_WARP) {
+    // A lane of WARP takes part in several of a block's rows.
+    launch.block.y = kWarpBlockThreads / launch.block.x;
+  }
   return launch;
 }
 

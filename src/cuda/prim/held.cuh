@@ -289,6 +289,16 @@ class TermPacks {
     turn(std::make_integer_sequence<int, (kStored - 1) * kCols>());
   }
 
+ protected:
+  __device__ __forceinline__ void keep(int pack, const Acc (&value)[kCols]) {
+#pragma unroll
+    for (int i = 0; i < kCols; ++i) value_[pack * kCols + i] = value[i];
+  }
+  __device__ __forceinline__ void copy(int pack, Acc (&value)[kCols]) const {
+#pragma unroll
+    for (int i = 0; i < kCols; ++i) value[i] = value_[pack * kCols + i];
+  }
+
  private:
   // use(pack, where it is held)
   template <typename Use>
@@ -340,15 +350,6 @@ class TermPacks {
     exp.times(term, sum_unit<Acc>(), term);
     keep(at, term);
     add_pack<kIsWindow>(pack, places, term, sums);
-  }
-
-  __device__ __forceinline__ void keep(int pack, const Acc (&value)[kCols]) {
-#pragma unroll
-    for (int i = 0; i < kCols; ++i) value_[pack * kCols + i] = value[i];
-  }
-  __device__ __forceinline__ void copy(int pack, Acc (&value)[kCols]) const {
-#pragma unroll
-    for (int i = 0; i < kCols; ++i) value[i] = value_[pack * kCols + i];
   }
 
   Acc value_[kStored * kCols];
