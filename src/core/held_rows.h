@@ -36,6 +36,19 @@ constexpr int block_most_threads(int packs, bool widened) {
   return packs > 4 || widened ? 1024 : 512;
 }
 
+// Few rows: a block has one, and a thread one word of it. The order of additions stays that of the
+// packs and lanes that WARP or BLOCK would have: rows this short have BLOCK's runs of four packs.
+constexpr int kFewMostWords = 1024;
+constexpr int kFewBlockPacks = 4;
+// Shared memory: a thread's terms, and in log-softmax how many equal the maximum; a block's maxima
+// of warps and parts of runs.
+constexpr int few_slot_bytes(int x_bytes, int accumulator_bytes, bool is_log) {
+  return (kHeldPackBytes / x_bytes + (is_log ? 1 : 0)) * accumulator_bytes;
+}
+constexpr int few_fixed_bytes(int accumulator_bytes) {
+  return (32 + kFewMostWords / 32 / kFewBlockPacks * 4) * accumulator_bytes;
+}
+
 // The way between memory and registers.
 enum class RowAccess {
   kWords,   // a row is aligned 16-byte words
@@ -52,10 +65,12 @@ SOFTMAX_HD constexpr bool is_whole_words(std::int64_t cols, int x_bytes) {
 // Rows of odd length go element by element where an element has 4 bytes or 8: four loads instead of
 // one are less than what a window takes. Two bytes are too few for that. Between the other two ways
 // the address decides, and every lane has the same columns, canonically.
+constexpr bool goes_by_units(std::int64_t cols, int x_bytes) {
+  return x_bytes > 2 && !is_whole_words(cols, x_bytes);
+}
 constexpr RowAccess row_access(std::int64_t cols, int x_bytes, std::uintptr_t x, std::uintptr_t y) {
-  if (!is_whole_words(cols, x_bytes)) {
-    return x_bytes == 2 ? RowAccess::kWindow : RowAccess::kUnits;
-  }
+  if (goes_by_units(cols, x_bytes)) return RowAccess::kUnits;
+  if (!is_whole_words(cols, x_bytes)) return RowAccess::kWindow;
   return (x | y) % kHeldPackBytes == 0 ? RowAccess::kWords : RowAccess::kWindow;
 }
 

@@ -52,6 +52,9 @@ struct Policy {
   std::int32_t rows_per_block = 0;
   std::int32_t vec_bytes = 0;
   std::int32_t packs = 0;  // 16-byte words of a row that a thread holds in registers
+  // Few rows, where a thread holds one word: the lanes that would share a row, or a run of one,
+  // with `packs` each, which is what the order of additions follows.
+  std::int32_t few_lanes = 0;
   std::int32_t cluster = 0;
   std::int32_t row_blocks = 0;  // that share a row of slabs
   std::int32_t stages = 0;
@@ -64,9 +67,10 @@ struct Policy {
 inline bool operator==(const Policy &a, const Policy &b) {
   return a.algo == b.algo && a.threads_per_row == b.threads_per_row &&
          a.rows_per_block == b.rows_per_block && a.vec_bytes == b.vec_bytes && a.packs == b.packs &&
-         a.cluster == b.cluster && a.row_blocks == b.row_blocks && a.stages == b.stages &&
-         a.blocks_per_sm == b.blocks_per_sm && a.slab_bytes == b.slab_bytes &&
-         a.smem_bytes == b.smem_bytes && a.workspace_bytes == b.workspace_bytes;
+         a.few_lanes == b.few_lanes && a.cluster == b.cluster && a.row_blocks == b.row_blocks &&
+         a.stages == b.stages && a.blocks_per_sm == b.blocks_per_sm &&
+         a.slab_bytes == b.slab_bytes && a.smem_bytes == b.smem_bytes &&
+         a.workspace_bytes == b.workspace_bytes;
 }
 inline bool operator!=(const Policy &a, const Policy &b) { return !(a == b); }
 

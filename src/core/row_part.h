@@ -201,9 +201,11 @@ struct alignas(4 * sizeof(T)) RowPart {
   // subtracted: they may be infinite.
   SOFTMAX_HD void rescale(T new_max, float limit, bool is_log) {
     if (max == new_max) return;
-    const Split<T> scale =
-        is_log ? exp_in_units(raw_difference(finite_reference(max), finite_reference(new_max)))
-               : part_scale(max, new_max, limit);
+    rescale_by(new_max, is_log ? exp_in_units(raw_difference(finite_reference(max),
+                                                             finite_reference(new_max)))
+                               : part_scale(max, new_max, limit));
+  }
+  SOFTMAX_HD void rescale_by(T new_max, Split<T> scale) {
     others.add(ones);
     others.times(scale);
     ones = T(0);

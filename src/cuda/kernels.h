@@ -17,6 +17,9 @@ const void *warp_online_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype);
 const void *tile_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype);
 const void *reference_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype);
 
+// WARP's and BLOCK's for few rows.
+const void *few_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype, bool is_log);
+
 // Of a row in registers: `packs` 16-byte words a thread, and how the rows lie in memory.
 const void *warp_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype, std::int32_t packs,
                             RowAccess access);

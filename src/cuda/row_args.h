@@ -18,11 +18,14 @@ struct RowArgs {
   std::int32_t slots;
   std::int32_t slot_bytes;
   std::int32_t tile_rows;   // TILE: whole rows
-  std::int32_t row_lanes;   // TILE: that share a row
+  std::int32_t row_lanes;   // TILE, few rows: that share a row, or a run of one
   std::int32_t row_spread;  // TILE: from one row of a warp to its next
-  std::int32_t slab_cols;   // CLUSTER, GRID: a part of one row
+  std::int32_t slab_cols;   // CLUSTER, GRID, few rows: a part of one row
   std::int32_t slabs;       // in a row
   std::int32_t row_blocks;  // that share a row
+  std::int32_t packs;       // few rows: of a lane in the order of additions
+  bool is_cut;              // few rows: into BLOCK's runs
+  std::int32_t unit_step;   // few rows: from one element of a pack to the next
   void *workspace;          // GRID: see grid.cuh
 };
 

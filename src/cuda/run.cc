@@ -4,6 +4,7 @@
 #include "core/algo.h"
 #include "core/dtype.h"
 #include "core/held_rows.h"
+#include "core/slabs.h"
 #include "cuda/backend.h"
 #include "cuda/driver.h"
 #include "cuda/kernels.h"
@@ -22,6 +23,9 @@ const void *held_kernel_for(const Policy &policy, const Problem &problem, const 
   const auto look_up = [&](auto kernel_for_rows) {
     return kernel_for_rows(problem.x_dtype, problem.y_dtype, policy.packs, access);
   };
+  if (policy.few_lanes > 0) {
+    return few_kernel_for(problem.x_dtype, problem.y_dtype, problem.is_log());
+  }
   switch (policy.algo) {
     case SOFTMAX_ALGO_WARP: return look_up(warp_kernel_for);
     case SOFTMAX_ALGO_BLOCK: return look_up(block_kernel_for);
@@ -69,8 +73,20 @@ Launch plan(const DeviceCaps &caps, const Policy &policy, const Problem &problem
   launch.grid = dim3(static_cast<unsigned>(blocks < INT_MAX ? blocks : INT_MAX));
   launch.block = dim3(static_cast<unsigned>(policy.threads_per_row),
                       static_cast<unsigned>(policy.rows_per_block));
-  // A lane of WARP takes part in several of a block's rows.
-  if (policy.algo == SOFTMAX_ALGO_WARP) launch.block.y = kWarpBlockThreads / launch.block.x;
+  if (policy.few_lanes > 0) {
+    const int accumulator = accumulator_size(problem.x_dtype);
+    launch.args.row_lanes = policy.few_lanes;
+    launch.args.packs = policy.packs;
+    const int size = dtype_size(problem.x_dtype);
+    launch.args.is_cut = policy.algo == SOFTMAX_ALGO_BLOCK;
+    launch.args.slab_cols = static_cast<std::int32_t>(
+        launch.args.is_cut ? run_cols_of(problem.cols, size, policy.packs) : problem.cols);
+    launch.args.unit_step = goes_by_units(problem.cols, size) ? policy.few_lanes : 1;
+    launch.smem_bytes = static_cast<std::size_t>(policy.smem_bytes - few_fixed_bytes(accumulator));
+  } else if (policy.algo == SOFTMAX_ALGO_WARP) {
+    // A lane of WARP takes part in several of a block's rows.
+    launch.block.y = kWarpBlockThreads / launch.block.x;
+  }
   return launch;
 }
 

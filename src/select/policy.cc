@@ -34,6 +34,27 @@ std::int64_t row_words(const Problem &p, int more) {
   return p.cols / cols + (p.cols % cols != 0 ? 1 : 0) + (is_longer ? more : 0);
 }
 
+// A grid of so few blocks that none waits for another's multiprocessor: there is nothing but
+// latency then, which short code and a word a thread have least of. Beyond that, what counts is
+// work.
+constexpr int kFewRowsPerSm = 2;
+
+// Where rows are few, WARP's and BLOCK's other schedule: a block a row, of as many threads as the
+// row has words in the order that `policy` says. Order and bits stay.
+void take_few_rows(const DeviceCaps &caps, const Problem &p, int lanes, std::int64_t runs,
+                   Policy *policy) {
+  if (p.rows > std::int64_t{kFewRowsPerSm} * caps.sm_count) return;
+  const std::int64_t threads = runs * std::max(kWarp, lanes * policy->packs);
+  if (threads > kFewMostWords) return;
+  const int accumulator = accumulator_size(p.x_dtype);
+  policy->few_lanes = lanes;
+  policy->threads_per_row = static_cast<int>(threads);
+  policy->rows_per_block = 1;
+  policy->smem_bytes =
+      few_fixed_bytes(accumulator) +
+      threads * few_slot_bytes(dtype_size(p.x_dtype), accumulator, p.is_log());
+}
+
 bool is_widened(const Problem &p) { return dtype_size(p.y_dtype) > dtype_size(p.x_dtype); }
 
 }  // namespace
@@ -87,7 +108,8 @@ bool warp_online_policy(const DeviceCaps &, const Problem &, Policy *policy, cha
 // Few lanes a row and one pack a lane while rows are short: neighbouring lanes then touch
 // neighbouring packs of one row after another. From 8 lanes, which is a whole line, on it is
 // cheaper to take more packs a lane than to reduce over more lanes.
-bool warp_policy(const DeviceCaps &, const Problem &p, Policy *policy, char *why, std::size_t cap) {
+bool warp_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char *why,
+                 std::size_t cap) {
   constexpr std::int64_t kMostWords = kWarp * kWarpMostPacks;
   if (row_words(p, 0) > kMostWords) {
     return decline(why, cap, "a warp holds at most %d columns of %s",
@@ -106,12 +128,13 @@ bool warp_policy(const DeviceCaps &, const Problem &p, Policy *policy, char *why
   policy->rows_per_block = kWarpBlockThreads / lanes * rows_a_lane;
   policy->vec_bytes = kVectorBytes;
   policy->packs = packs;
+  take_few_rows(caps, p, lanes, 1, policy);
   return true;
 }
 
 // As many warps as the row fills, not a power of two of them: at N = 5120 that would leave a third
 // of the threads idle.
-bool block_policy(const DeviceCaps &, const Problem &p, Policy *policy, char *why,
+bool block_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char *why,
                   std::size_t cap) {
   const std::int64_t row = row_words(p, 0);
   const bool widened = is_widened(p);
@@ -129,6 +152,7 @@ bool block_policy(const DeviceCaps &, const Problem &p, Policy *policy, char *wh
   policy->vec_bytes = kVectorBytes;
   policy->packs = packs;
   policy->smem_bytes = kWarp * part_bytes(accumulator_size(p.x_dtype));
+  if (packs == kFewBlockPacks) take_few_rows(caps, p, kWarp, warps, policy);
   return true;
 }
 

@@ -1,7 +1,7 @@
 // Launch policies: how a stem runs a problem on a device, or why it cannot. One function a stem.
 //
-// They look at N, the types and the device, never at M: a row's bits must not depend on how many
-// other rows there are.
+// They look at N, the types and the device; at M only for who does what, never for the order of
+// additions: a row's bits must not depend on how many other rows there are.
 #pragma once
 
 #include <cstdarg>

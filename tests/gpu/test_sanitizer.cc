@@ -101,15 +101,17 @@ TEST_CASE("no kernel with a row in registers leaves its buffers at its largest N
     const std::int64_t word = 16 / format_of(types.x).size_bytes;
     for (const std::int64_t words : {256, 640, 2048, 2500, 4096}) {
       for (const std::int64_t cols : {words * word, words * word - 1}) {
-        const Elements x = make_input(types.x, 2, cols, Pattern::kNormal3, 72);
-        const Reference reference = make_reference(x, 2, cols);
         for (const softmax_algo_t algo : device().algorithms_for(types.x, types.y, cols)) {
           if (algo != SOFTMAX_ALGO_WARP && algo != SOFTMAX_ALGO_BLOCK) continue;
-          ++turn;
-          Problem problem = problem_in_turn(algo, types, 2, cols, turn);
-          problem.x_offset = turn % 5 == 0 ? 1 : 0;
-          problem.y_offset = turn % 7 == 0 ? 3 : 0;
-          run_exactly(problem, x, reference);
+          const std::int64_t many = device().least_many_rows(algo, types.x, types.y, cols);
+          for (const std::int64_t rows : {std::int64_t{2}, many}) {
+            const Elements x = make_input(types.x, rows, cols, Pattern::kNormal3, 72);
+            ++turn;
+            Problem problem = problem_in_turn(algo, types, rows, cols, turn);
+            problem.x_offset = turn % 5 == 0 ? 1 : 0;
+            problem.y_offset = turn % 7 == 0 ? 3 : 0;
+            run_exactly(problem, x, make_reference(x, rows, cols));
+          }
         }
       }
     }
@@ -152,7 +154,9 @@ TEST_CASE("no kernel with a row in registers leaves a tensor at any address", "[
   int turn = 0;
   for (const TypePair &types : kTypePairs) {
     for (const std::int64_t cols : {1, 2, 3, 7, 9, 31, 63, 65, 129, 255, 513, 1023, 2047, 4097}) {
-      for (const std::int64_t rows : {1, 2, 5}) {
+      const std::int64_t many =
+          device().least_many_rows(SOFTMAX_ALGO_BLOCK, types.x, types.y, cols);
+      for (const std::int64_t rows : {std::int64_t{1}, std::int64_t{2}, std::int64_t{5}, many}) {
         const Elements x = make_input(types.x, rows, cols, Pattern::kNormal3, 73);
         const Reference reference = make_reference(x, rows, cols);
         for (const softmax_algo_t algo : device().algorithms_for(types.x, types.y, cols)) {

@@ -43,6 +43,7 @@ std::string policy_text(const Policy &p) {
   field("rows/block", p.rows_per_block);
   field("vec", p.vec_bytes);
   field("packs", p.packs);
+  field("few rows: lanes", p.few_lanes);
   field("cluster", p.cluster);
   if (is_spread) field("slab", p.slab_bytes);
   if (p.slab_bytes != 0) return text;
@@ -218,18 +219,60 @@ TEST_CASE("WARP and BLOCK hold every column of a row and little more", "[select]
     for (const std::int32_t algo : {SOFTMAX_ALGO_WARP, SOFTMAX_ALGO_BLOCK}) {
       int wrong = 0;
       for (std::int64_t n = 1; n <= 70000; n += n < 3000 ? 1 : 97) {
-        Selection selection;
-        if (select_quietly(cuda_caps(90, 132, 2048, 60, 227, 228), algo, make_problem(types, 1, n),
-                           &selection) != SelectOutcome::kChosen) {
-          break;
+        for (const std::int64_t rows : {std::int64_t{1}, kManyRows}) {
+          Selection selection;
+          if (select_quietly(cuda_caps(90, 132, 2048, 60, 227, 228), algo,
+                             make_problem(types, rows, n), &selection) != SelectOutcome::kChosen) {
+            continue;
+          }
+          const Policy &p = selection.policy;
+          // Few rows: a word a thread, and at least a warp.
+          const bool is_few = p.few_lanes > 0;
+          const std::int64_t held = pack * (is_few ? 1 : p.packs) * p.threads_per_row;
+          const std::int64_t spare = held - n;
+          // WARP: a power of two; BLOCK: whole warps.
+          const std::int64_t least = is_few ? 32 * pack : pack;
+          const std::int64_t most_spare =
+              algo == SOFTMAX_ALGO_WARP ? std::max(n, least) - 1 : 32 * pack * p.packs - 1;
+          wrong += spare >= 0 && spare <= most_spare ? 0 : 1;
         }
-        const Policy &p = selection.policy;
-        const std::int64_t held = pack * p.packs * p.threads_per_row;
-        const std::int64_t spare = held - n;
-        // WARP: a power of two; BLOCK: whole warps.
-        const std::int64_t most_spare =
-            algo == SOFTMAX_ALGO_WARP ? std::max(n, pack) - 1 : 32 * pack * p.packs - 1;
-        wrong += spare >= 0 && spare <= most_spare ? 0 : 1;
+      }
+      INFO(types.name << " " << softmax::algo_name(algo));
+      CHECK(wrong == 0);
+    }
+  }
+}
+
+TEST_CASE("few rows of WARP and BLOCK take a word a thread, in the order of many", "[select]") {
+  const DeviceCaps caps = cuda_caps(90, 132, 2048, 60, 227, 228);
+  for (const TypePair &types : kTypePairs) {
+    const std::int64_t pack = 16 / format_of(types.x).size_bytes;
+    for (const std::int32_t algo : {SOFTMAX_ALGO_WARP, SOFTMAX_ALGO_BLOCK}) {
+      int wrong = 0;
+      for (std::int64_t n = 1; n <= 10000; ++n) {
+        const auto policy_for = [&](std::int64_t rows) {
+          Selection selection;
+          select_quietly(caps, algo, make_problem(types, rows, n), &selection);
+          return selection.policy;
+        };
+        const Policy one = policy_for(1), few = policy_for(264), many = policy_for(265);
+        const std::int64_t words = (n + pack - 1) / pack;
+        wrong += one == few && many.few_lanes == 0 ? 0 : 1;
+        if (many.algo != algo) continue;  // too long
+        if (words > 1024) {
+          wrong += few == many ? 0 : 1;
+          continue;
+        }
+        const int lanes = algo == SOFTMAX_ALGO_WARP ? many.threads_per_row : 32;
+        wrong += few.few_lanes == lanes && few.packs == many.packs ? 0 : 1;
+        // Whole runs, whose slots all exist; each row a block of its own.
+        wrong += few.threads_per_row >= words && few.threads_per_row <= 1024 &&
+                         few.threads_per_row % 32 == 0 &&
+                         few.threads_per_row % (lanes * few.packs) == 0 && few.rows_per_block == 1
+                     ? 0
+                     : 1;
+        // Four words a lane are read at a time, whether a lane has so many or not.
+        wrong += few.threads_per_row >= 4 * lanes ? 0 : 1;
       }
       INFO(types.name << " " << softmax::algo_name(algo));
       CHECK(wrong == 0);

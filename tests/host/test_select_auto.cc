@@ -148,6 +148,9 @@ TEST_CASE("an algorithm that is asked for takes the longest and the shortest row
   }
 }
 
+// Lanes of a row, where WARP's order hangs on them.
+int warp_lanes(const Policy &p) { return p.few_lanes > 0 ? p.few_lanes : p.threads_per_row; }
+
 // Where a choice may look at M at all: GRID's order hangs on how a row is cut into slabs, that of
 // BLOCK and CLUSTER on what a thread holds, as long as a warp merges a run a lane.
 bool adds_alike(const TypePair &types, std::int64_t cols, const Policy &a, const Policy &b) {
@@ -155,6 +158,7 @@ bool adds_alike(const TypePair &types, std::int64_t cols, const Policy &a, const
   if (a.algo == SOFTMAX_ALGO_GRID) {
     return a.slab_bytes == b.slab_bytes && a.threads_per_row == b.threads_per_row;
   }
+  if (a.algo == SOFTMAX_ALGO_WARP && warp_lanes(a) != warp_lanes(b)) return false;
   return a.algo == b.algo ||
          cols * format_of(types.x).size_bytes <= 32 * softmax::run_bytes(a.packs);
 }

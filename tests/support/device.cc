@@ -23,17 +23,24 @@ bool must_take(softmax_algo_t algo, softmax_dtype_t x_dtype, std::int64_t cols) 
   return cols <= must_take_bytes(algo) / format_of(x_dtype).size_bytes;
 }
 
+softmax_status_t choose(softmax_handle_t handle, softmax_algo_t algo, softmax_dtype_t x_dtype,
+                        softmax_dtype_t y_dtype, std::int64_t rows, std::int64_t cols,
+                        softmax_choice_t *choice) {
+  softmax_desc_t desc;
+  const softmax_status_t status =
+      softmax_desc_init(&desc, sizeof desc, SOFTMAX_OP_SOFTMAX, x_dtype, rows, cols);
+  if (status != SOFTMAX_SUCCESS) return status;
+  desc.y_dtype = y_dtype;
+  *choice = {};
+  choice->struct_size = sizeof *choice;
+  return softmax_select(handle, algo, &desc, choice);
+}
+
 bool is_declined(softmax_handle_t handle, softmax_algo_t algo, softmax_dtype_t x_dtype,
                  softmax_dtype_t y_dtype, std::int64_t cols) {
-  softmax_desc_t desc;
-  if (softmax_desc_init(&desc, sizeof desc, SOFTMAX_OP_SOFTMAX, x_dtype, 1, cols) !=
-      SOFTMAX_SUCCESS) {
-    return false;
-  }
-  desc.y_dtype = y_dtype;
-  softmax_choice_t choice = {};
-  choice.struct_size = sizeof choice;
-  return softmax_select(handle, algo, &desc, &choice) == SOFTMAX_STATUS_NOT_SUPPORTED_ALGO;
+  softmax_choice_t choice;
+  return choose(handle, algo, x_dtype, y_dtype, 1, cols, &choice) ==
+         SOFTMAX_STATUS_NOT_SUPPORTED_ALGO;
 }
 
 }  // namespace
@@ -49,6 +56,24 @@ std::vector<softmax_algo_t> Device::algorithms_for(softmax_dtype_t x_dtype, soft
     }
   }
   return taking;
+}
+
+std::int64_t Device::least_many_rows(softmax_algo_t algo, softmax_dtype_t x_dtype,
+                                     softmax_dtype_t y_dtype, std::int64_t cols) {
+  if (algo != SOFTMAX_ALGO_WARP && algo != SOFTMAX_ALGO_BLOCK) return 1;
+  const auto shared_bytes = [&](std::int64_t rows) {
+    softmax_choice_t choice;
+    choose(handle(), algo, x_dtype, y_dtype, rows, cols, &choice);
+    return choice.smem_bytes;
+  };
+  constexpr std::int64_t kMany = 1 << 16;
+  const std::int64_t bytes = shared_bytes(kMany);
+  std::int64_t few = 0, many = kMany;
+  while (many - few > 1) {
+    const std::int64_t middle = few + (many - few) / 2;
+    (shared_bytes(middle) == bytes ? many : few) = middle;
+  }
+  return many;
 }
 
 }  // namespace softmax_test

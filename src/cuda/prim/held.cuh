@@ -169,6 +169,11 @@ class RawPacks {
     raw_[kStored - 1] = first;
   }
 
+ protected:
+  __device__ __forceinline__ void copy(int pack, float (&value)[kCols]) const {
+    unpack<X>(raw_[pack], value);
+  }
+
  private:
   // Adds what make(value, term) makes of each pack's values.
   template <typename SomePlaces, typename Make>
@@ -317,6 +322,16 @@ class TermPacks {
     turn(std::make_integer_sequence<int, (kStored - 1) * kCols>());
   }
 
+ protected:
+  __device__ __forceinline__ void keep(int pack, const Acc (&value)[kCols]) {
+#pragma unroll
+    for (int i = 0; i < kCols; ++i) value_[pack * kCols + i] = value[i];
+  }
+  __device__ __forceinline__ void copy(int pack, Acc (&value)[kCols]) const {
+#pragma unroll
+    for (int i = 0; i < kCols; ++i) value[i] = value_[pack * kCols + i];
+  }
+
  private:
   // use(pack, where it is held)
   template <typename Use>
@@ -369,15 +384,6 @@ class TermPacks {
     exp.times(term, sum_unit<Acc>(), term);
     keep(at, term);
     add_pack<kIsWindow, kTermsTogether>(pack, places, term, sums, part);
-  }
-
-  __device__ __forceinline__ void keep(int pack, const Acc (&value)[kCols]) {
-#pragma unroll
-    for (int i = 0; i < kCols; ++i) value_[pack * kCols + i] = value[i];
-  }
-  __device__ __forceinline__ void copy(int pack, Acc (&value)[kCols]) const {
-#pragma unroll
-    for (int i = 0; i < kCols; ++i) value[i] = value_[pack * kCols + i];
   }
 
   Acc value_[kStored * kCols];

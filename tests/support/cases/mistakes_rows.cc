@@ -31,10 +31,12 @@ TEST_CASE("rows that do not fill the last block are computed and end", "[mistake
   const TypePair &types = kTypePairs[0];
   for (const std::int64_t cols : {5, 37, 130, 600}) {
     for (const softmax_algo_t algo : device().algorithms_for(types.x, types.y, cols)) {
-      const int per_block = choice_of(algo, types, 1, cols).rows_per_block;
-      const int last = 2 * (per_block > 0 ? per_block : 4) + 1;
+      const std::int64_t many = device().least_many_rows(algo, types.x, types.y, cols);
+      const int per_block = choice_of(algo, types, many, cols).rows_per_block;
+      const std::int64_t last = many + 2 * (per_block > 0 ? per_block : 4);
       const Elements all = make_input(types.x, last, cols, Pattern::kNormal3, 11);
-      for (int rows = 1; rows <= last; ++rows) {
+      for (std::int64_t rows = 1; rows <= last; ++rows) {
+        if (rows > 3 && rows < many) continue;  // one kernel, a block a row
         Elements x(types.x, rows * cols);
         std::copy_n(all.bytes.begin(), x.bytes.size(), x.bytes.begin());
         Problem problem;
@@ -130,11 +132,14 @@ TEST_CASE("every thread shape that the selector names is right", "[mistakes]") {
       for (std::int64_t cols = 1; cols <= 70000; cols = cols < 64 ? cols + 1 : cols + cols / 16) {
         const auto taking = device().algorithms_for(types.x, types.y, cols);
         if (std::find(taking.begin(), taking.end(), algo) == taking.end()) break;
-        const softmax_choice_t choice = choice_of(algo, types, 1, cols);
+        // Of few rows; or, where a block then has one, in turn of many.
+        const std::int64_t many =
+            cols % 2 == 0 ? 1 : device().least_many_rows(algo, types.x, types.y, cols);
+        const softmax_choice_t choice = choice_of(algo, types, many, cols);
         if (!seen.insert({choice.rows_per_block, choice.threads, choice.smem_bytes}).second) {
           continue;
         }
-        const std::int64_t rows = 2 * choice.rows_per_block + 1;
+        const std::int64_t rows = std::max<std::int64_t>(many, 2 * choice.rows_per_block + 1);
         for (const Pattern pattern : {Pattern::kMaxLast, Pattern::kNormal10}) {
           const Elements x = make_input(types.x, rows, cols, pattern, 7);
           const Reference reference = make_reference(x, rows, cols);

@@ -1,0 +1,353 @@
+// WARP and BLOCK for few rows: a row a block, a pack a thread, and the bits of the kernels for
+// many.
+//
+// A few rows in L2 wait for the trip there, for one instruction after another, and for code that is
+// fetched for the first time. So the code is short, and the packs of a row are worked on by as many
+// threads; only a run's sum is taken in the order of warp.cuh and block.cuh: its terms are
+// exchanged in shared memory, from where the lanes that would have held them add them. All else is
+// the same functions of the same numbers.
+//
+// A block has as many threads as the row has words there, those of its last run that do not exist
+// included, and at least a warp.
+#pragma once
+
+#include "cuda/prim/held.cuh"
+#include "cuda/prim/part_merge.cuh"
+#include "cuda/prim/warp_rows.cuh"
+#include "cuda/prim/word_ends.cuh"
+
+namespace softmax {
+
+// BLOCK's runs where a row is this short.
+constexpr int kFewRunWarps = kFewBlockPacks;
+constexpr int kFewRunThreads = kFewRunWarps * kWarpThreads;
+constexpr int kFewMostRuns = kFewMostWords / kFewRunThreads;
+
+// ---- a thread's pack ----
+
+// The elements of a pack, `step` apart, of which those before `left` exist, and -inf: all are on
+// their way before the first is waited for, the row's last in place of those that do not exist.
+template <typename X>
+__device__ __forceinline__ RawPack load_some(const X *from, int step, int left) {
+  constexpr int kCols = kPackCols<X>;
+  BitsOf<X> bits[kCols];
+#pragma unroll
+  for (int i = 0; i < kCols; ++i) {
+    const int at = i * step < left ? i * step : left - 1;
+    bits[i] = reinterpret_cast<const BitsOf<X> *>(from)[at];
+  }
+  const RawPack empty = empty_pack<X>();
+  BitsOf<X> nothing[kCols];
+  memcpy(nothing, &empty, sizeof empty);
+#pragma unroll
+  for (int i = 0; i < kCols; ++i) bits[i] = i * step < left ? bits[i] : nothing[i];
+  RawPack raw;
+  memcpy(&raw, bits, sizeof raw);
+  return raw;
+}
+
+// As TermPacks, but that what is rare is there once for all columns.
+template <typename X>
+class FewTermPack : public TermPacks<X, 1, false> {
+ public:
+  using Base = TermPacks<X, 1, false>;
+  using typename Base::Acc;
+  using typename Base::Exp;
+  static constexpr int kCols = Base::kCols;
+
+  template <bool kIsLog>
+  __device__ __forceinline__ void make_terms(Acc max, Acc (&term)[kCols], Acc *ones) {
+    Acc value[kCols];
+    this->copy(0, value);
+    if constexpr (sizeof(Acc) == 8) {
+      make<kIsLog>(Exp(finite_reference(max)), value, term, ones);
+    } else if (__builtin_expect(!is_near(max, kNearLimit), false)) {
+      make_far<kIsLog>(Exp(finite_reference(max)), value, term, ones);
+    } else if constexpr (kIsLog) {
+      const Exp exp(max);
+      terms_apart(value, NearExp{exp}, term, ones);
+    } else {
+      const NearTerms terms(max);
+#pragma unroll
+      for (int i = 0; i < kCols; ++i) term[i] = terms(value[i]);
+    }
+    if constexpr (!kIsLog) this->keep(0, term);
+  }
+
+ private:
+  template <bool kIsLog, typename AnyExp, int kCount>
+  static __device__ __forceinline__ void make(const AnyExp &exp, const Acc (&value)[kCount],
+                                              Acc (&term)[kCount], Acc *ones) {
+    if constexpr (kIsLog) {
+      terms_apart(value, exp, term, ones);
+    } else {
+      exp.times(value, sum_unit<Acc>(), term);
+    }
+  }
+  template <bool kIsLog>
+  static __device__ __forceinline__ void make_far(const Exp &exp, Acc (&value)[kCols],
+                                                  Acc (&term)[kCols], Acc *ones) {
+#pragma unroll 1
+    for (int turn = 0; turn < kCols; ++turn) {
+      const Acc one[1] = {value[0]};
+      Acc made[1];
+      make<kIsLog>(FarExp{exp}, one, made, ones);
+#pragma unroll
+      for (int i = 1; i < kCols; ++i) {
+        value[i - 1] = value[i];
+        term[i - 1] = term[i];
+      }
+      term[kCols - 1] = made[0];
+    }
+  }
+};
+
+template <typename X>
+class FewRawPack : public RawPacks<X, 1, false> {
+ public:
+  static constexpr int kCols = kPackCols<X>;
+
+  template <bool kIsLog>
+  __device__ __forceinline__ void make_terms(float max, float (&term)[kCols], float *ones) const {
+    float value[kCols];
+    this->copy(0, value);
+    if constexpr (kIsLog) {
+      terms_apart(value, CoarseExp(finite_reference(max)), term, ones);
+    } else {
+      CoarseTerms(max).make(value, term);
+    }
+  }
+};
+
+template <typename X, typename Y>
+using FewPack = std::conditional_t<sizeof(Y) == 2, FewRawPack<X>, FewTermPack<X>>;
+
+// ---- a run's sum ----
+
+// The terms of a block, a slot a pack; and in log-softmax the ones of each.
+template <typename X, typename Y, bool kIsLog>
+class FewTerms {
+ public:
+  using Acc = AccOf<X>;
+  static constexpr int kCols = kPackCols<X>;
+  static constexpr int kSlotWords = kCols * static_cast<int>(sizeof(Acc)) / kWordBytes;
+
+  // In memory for few_slot_bytes a thread of the block.
+  __device__ __forceinline__ explicit FewTerms(uint4 *memory)
+      : words_(memory), ones_(reinterpret_cast<Acc *>(memory + kSlotWords * blockDim.x)) {}
+
+  __device__ __forceinline__ void put(int slot, const Acc (&term)[kCols], Acc ones) const {
+#pragma unroll
+    for (int i = 0; i < kSlotWords; ++i) {
+      store_raw<StoreHint::kNone>(words_ + i * blockDim.x + slot,
+                                  RawElements<Acc>::pack(term + i * kPackCols<Acc>));
+    }
+    if constexpr (kIsLog) ones_[slot] = ones;
+  }
+
+  // As WarpRows::sum and what follows it: the part of the run whose first slot is `first`, each of
+  // `lanes` having `packs`, by a whole warp, in every lane.
+  __device__ __forceinline__ RowPart<Acc> sum(int first, Acc max, int lanes, int packs,
+                                              bool is_cut) const {
+    RowPart<Acc> part = RowPart<Acc>::of(max);
+    int slot = first + (static_cast<int>(threadIdx.x) & (lanes - 1));
+    Acc sum[kCols] = {};
+    // In groups as PositionSums has them. Where lanes have fewer packs than a group there are few
+    // enough for the slots to exist all the same.
+#pragma unroll 1
+    for (int left = packs; left > 0; left -= kGroupPacks) {
+      Acc term[kGroupPacks][kCols];
+      Acc ones[kGroupPacks];
+#pragma unroll
+      for (int i = 0; i < kGroupPacks; ++i) get(slot + i * lanes, &term[i], &ones[i]);
+      if constexpr (!kIsOneChain) {
+#pragma unroll
+        for (Acc &s : sum) s = Acc(0);
+      }
+#pragma unroll
+      for (int i = 0; i < kGroupPacks; ++i) {
+        if (i > 0 && i >= left) continue;
+#pragma unroll
+        for (int k = 0; k < kCols; ++k) sum[k] += term[i][k];
+        if constexpr (kIsLog) part.ones += ones[i];
+      }
+      if constexpr (!kIsOneChain) add_positions(anew(packs), sum, &part.others);
+      slot += kGroupPacks * lanes;
+    }
+    if constexpr (kIsOneChain) add_terms<CoarseTerms::kTermsTogether>(part.others, sum);
+    if constexpr (sizeof(Acc) == 4 && !kIsLog) {
+      if (is_cut) return warp_part<kSumBits>(part, false);
+    }
+    return lanes_part(part, kIsLog, lanes);
+  }
+
+ private:
+  static constexpr bool kIsOneChain = sizeof(Y) == 2;  // as of RawPacks
+  static constexpr int kGroupPacks = 4;
+  static constexpr int kTogether = FewPack<X, Y>::kTermsTogether;
+  static_assert(kIsOneChain || kTogether == kGroupPacks, "a chain of terms is a group");
+  static constexpr int kSumBits =
+      WarpRows<X, Y, kFewBlockPacks, RowAccess::kWords, 1, true, kFewBlockPacks>::kSumBits;
+
+  __device__ __forceinline__ void get(int slot, Acc (*term)[kCols], Acc *ones) const {
+#pragma unroll
+    for (int i = 0; i < kSlotWords; ++i) {
+      Acc some[kPackCols<Acc>];
+      RawElements<Acc>::unpack(load_raw(words_ + i * blockDim.x + slot), some);
+#pragma unroll
+      for (int k = 0; k < kPackCols<Acc>; ++k) (*term)[i * kPackCols<Acc> + k] = some[k];
+    }
+    if constexpr (kIsLog) *ones = ones_[slot];
+  }
+
+  // As PositionSums::add_to: of one or two packs, positions are added to each other first.
+  static __device__ __forceinline__ void add_positions(int packs, Acc (&sum)[kCols],
+                                                       WideSum<Acc> *total) {
+    if (packs >= kGroupPacks) {
+      add_terms<1>(*total, sum);
+    } else if (packs == 2) {
+      add_terms<kTogether / 2>(*total, sum);
+    } else {
+      add_terms<kTogether>(*total, sum);
+    }
+  }
+
+  uint4 *words_;
+  Acc *ones_;
+};
+
+// ---- the runs of a row ----
+
+// As merge_parts, of so few runs that a lane has one at most: in float32 too by what is general
+// there, which comes to the same bits. *scale becomes what brings run `run` to the row's maximum.
+template <bool kIsLog, typename Acc>
+__device__ __forceinline__ RowPart<Acc> merge_few(PartSlots<Acc, kFewMostRuns> &parts, int runs,
+                                                  int run, float limit, Split<Acc> *scale) {
+  const int lane = static_cast<int>(threadIdx.x % kWarpThreads);
+  RowPart<Acc> part = RowPart<Acc>::of(-Limits<Acc>::infinity());
+  if (lane < runs) part = parts[lane];
+  const Acc max = warp_max_or_nan(part.max);
+  if constexpr (kIsLog) {
+    part.rescale(max, limit, true);
+  } else {
+    const Split<Acc> own = part_scale(part.max, max, limit);
+    if (part.max != max) part.rescale_by(max, own);
+    scale->hi = __shfl_sync(kFullWarp, own.hi, run);
+    scale->lo = __shfl_sync(kFullWarp, own.lo, run);
+  }
+  RowPart<Acc> row = RowPart<Acc>::of(max);
+  if (lane < runs) row.add(part);
+  return warp_part<kRunsBits>(row, kIsLog);
+}
+
+// Of the threads that share a run: BLOCK's have a barrier for each, WARP's row is one.
+__device__ __forceinline__ void run_barrier(bool is_cut, int run) {
+  if (is_cut) {
+    asm volatile("bar.sync %0, %1;" ::"r"(run + 1), "n"(kFewRunThreads) : "memory");
+  } else if (blockDim.x > kWarpThreads) {
+    __syncthreads();
+  } else {
+    __syncwarp();
+  }
+}
+
+// The operation is an argument here, and a value elsewhere: code that is not there is not fetched.
+// gridDim.x rows.
+template <typename X, typename Y, bool kIsLog>
+__global__ void __launch_bounds__(kFewMostWords, 1) few_kernel(RowArgs args) {
+  using Acc = AccOf<X>;
+  using Pack = FewPack<X, Y>;
+  constexpr int kCols = kPackCols<X>;
+  constexpr int kWordCols = kPackCols<Y>;
+  extern __shared__ uint4 terms_memory[];
+  __shared__ Acc maxima[kWarpThreads];
+  __shared__ PartSlots<Acc, kFewMostRuns> parts;
+
+  // Of this warp's run: its number and its first warp.
+  const bool is_cut = args.is_cut;
+  const int lane = static_cast<int>(threadIdx.x % kWarpThreads);
+  const int warp = static_cast<int>(threadIdx.x / kWarpThreads);
+  const int warps = static_cast<int>(blockDim.x / kWarpThreads);
+  const int run = is_cut ? static_cast<int>(threadIdx.x / kFewRunThreads) : 0;
+  const int first_warp = run * kFewRunWarps;
+
+  // Elements `step` apart of a run by elements: a pack begins at its lane's first.
+  const int step = args.unit_step;
+  const int in_run = static_cast<int>(threadIdx.x) - first_warp * kWarpThreads;
+  const int unit = in_run & (step - 1);
+  const int at = run * args.slab_cols + (in_run - unit) * kCols + unit;
+  const int run_end = min((run + 1) * args.slab_cols, static_cast<int>(args.cols));
+  const std::int64_t first = std::int64_t{blockIdx.x} * args.cols + at;
+  const auto is_word = [&](const auto *p, int left) {
+    return step == 1 && left >= kCols && is_word_aligned(p);
+  };
+  Pack pack;
+  {
+    const X *x = static_cast<const X *>(args.x) + first;
+    const int left = run_end - at;
+    RawPack raw;
+    if (is_word(x, left)) {
+      raw = load_raw(x);
+    } else {
+      raw = load_some(x, step, left);
+    }
+    pack.set(0, raw);
+  }
+
+  Acc max = warp_max_or_nan(pack.max());
+  if (warps > 1) {
+    if (lane == 0) maxima[warp] = max;
+    run_barrier(is_cut, run);
+    max = warp_max_or_nan(lane < (is_cut ? kFewRunWarps : warps) ? maxima[first_warp + lane]
+                                                                 : -Limits<Acc>::infinity());
+  }
+
+  const FewTerms<X, Y, kIsLog> terms(terms_memory);
+  {
+    Acc term[kCols];
+    Acc ones = Acc(0);
+    pack.template make_terms<kIsLog>(max, term, &ones);
+    terms.put(static_cast<int>(threadIdx.x), term, ones);
+  }
+  run_barrier(is_cut, run);
+
+  // Every warp for itself, or of several runs one warp each, and those on all four schedulers.
+  const bool is_one_run = !is_cut || warps <= kFewRunWarps;
+  RowPart<Acc> part = RowPart<Acc>::of(max);
+  Split<Acc> scale = {sum_unit<Acc>(), Acc(0)};
+  if (is_one_run || ((warp ^ run) & (kFewRunWarps - 1)) == 0) {
+    part = terms.sum(first_warp * kWarpThreads, max, args.row_lanes, args.packs, is_cut);
+    if (!is_one_run && lane == 0) parts[run] = part;
+  }
+  if (!is_one_run) {
+    __syncthreads();
+    part = merge_few<kIsLog>(parts, static_cast<int>(blockDim.x / kFewRunThreads), run,
+                             Pack::kNearLimit, &scale);
+  } else if (sizeof(Acc) == 8 && !kIsLog && is_cut) {
+    scale = part_scale(max, part.max, Pack::kNearLimit);  // one unit, or in float64 one of the NaNs
+  }
+  const RowFactors<Acc> factors = finish(part, args.empty_is_zero, kIsLog);
+  if (is_cut) {
+    pack.finish({factors, scale, 0}, kIsLog);
+  } else {
+    pack.finish_whole({factors, scale, 0}, kIsLog);
+  }
+
+  Acc value[kCols];
+  pack.output(0, kIsLog, value);
+  Y *y = static_cast<Y *>(args.y) + first;
+  const int left = anew(run_end) - at;
+  if (is_word(y, left)) {
+#pragma unroll
+    for (int i = 0; i < kCols; i += kWordCols) {
+      store_raw<kHeldStoreHint>(y + i, softmax::pack<Y>(value + i));
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < kCols; ++i) {
+      if (i * step < left) store_element(y + i * step, value[i]);
+    }
+  }
+}
+
+}  // namespace softmax
