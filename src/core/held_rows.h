@@ -38,7 +38,8 @@ constexpr int block_most_threads(int packs, bool widened) {
 
 // Few rows: a block has one, and a thread one word of it. The order of additions stays that of the
 // packs and lanes that WARP or BLOCK would have: rows this short have BLOCK's runs of four packs.
-constexpr int kFewMostWords = 1024;
+// Longer ones are sooner done by fewer threads that hold more.
+constexpr int kFewMostWords = 256;
 constexpr int kFewBlockPacks = 4;
 // Shared memory: a thread's terms, and in log-softmax how many equal the maximum; a block's maxima
 // of warps and parts of runs.

@@ -16,7 +16,7 @@ constexpr int kStreamMostThreads = 1024;
 
 #if SOFTMAX_BULK_COPY
 
-template <typename X, typename Y, int kPacks, RowAccess access>
+template <typename X, typename Y, int kPacks, RowAccess access, bool kIsLog>
 class StreamedRows {
  public:
   using Acc = AccOf<X>;
@@ -58,15 +58,15 @@ class StreamedRows {
       if (rows_ > slots_.count()) ask(turn, first_ + slots_.count() * step_);
       turn.advance(slots_.count());
       exchange_.post(run_number_,
-                     warp_part<Run::kSumBits>(run_.sum(0, max, args_.is_log), args_.is_log));
+                     warp_part<Run::kSumBits>(run_.sum(0, max, kIsLog), kIsLog));
       exchange_.wait();
       const RowPart<Acc> row = merge_parts<Acc, kRunsBits>(
-          0, kWarpThreads, args_.row_blocks * warps(), Run::Held::kNearLimit, args_.is_log,
+          0, kWarpThreads, args_.row_blocks * warps(), Run::Held::kNearLimit, kIsLog,
           [this](int i) { return exchange_.part(i); });
-      const RowFactors<Acc> factors = finish(row, args_.empty_is_zero, args_.is_log);
+      const RowFactors<Acc> factors = finish(row, args_.empty_is_zero, kIsLog);
       const Split<Acc> scale = part_scale(max, row.max, Run::Held::kNearLimit);
-      run_.held[0].finish({factors, scale, unknown_zero(args_)}, args_.is_log);
-      run_.template store<kHeldStoreHint>(static_cast<Y *>(args_.y) + anew(first_), args_.is_log);
+      run_.held[0].finish({factors, scale, unknown_zero(args_)}, kIsLog);
+      run_.template store<kHeldStoreHint>(static_cast<Y *>(args_.y) + anew(first_), kIsLog);
       exchange_.next_row();
     }
   }
@@ -105,8 +105,9 @@ class StreamedRows {
 
 #endif  // SOFTMAX_BULK_COPY
 
-template <typename X, typename Y, int kPacks, RowAccess access, int kMostThreads>
-__global__ void __launch_bounds__(kMostThreads, 1) cluster_stream_kernel(RowArgs args) {
+// The operation is an argument here, and a value elsewhere: with both there are not registers enough.
+template <typename X, typename Y, int kPacks, RowAccess access, bool kIsLog>
+__global__ void __launch_bounds__(kStreamMostThreads, 1) cluster_stream_kernel(RowArgs args) {
 #if SOFTMAX_BULK_COPY
   using Acc = AccOf<X>;
   using Exchange = ClusterExchange<Acc>;
@@ -122,7 +123,7 @@ __global__ void __launch_bounds__(kMostThreads, 1) cluster_stream_kernel(RowArgs
   const Ring<X> slots(smem + warp * args.slots * args.slot_bytes, full + warp * args.slots,
                       args.slots, args.slot_bytes,
                       {begin, begin + args.rows * args.cols * sizeof(X)});
-  StreamedRows<X, Y, kPacks, access> rows(args, slots, exchange,
+  StreamedRows<X, Y, kPacks, access, kIsLog> rows(args, slots, exchange,
                                           static_cast<int>(blockIdx.x % args.row_blocks),
                                           blockIdx.x / args.row_blocks,
                                           gridDim.x / args.row_blocks);

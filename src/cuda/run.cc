@@ -30,7 +30,9 @@ const void *held_kernel_for(const Policy &policy, const Problem &problem, const 
     case SOFTMAX_ALGO_WARP: return look_up(warp_kernel_for);
     case SOFTMAX_ALGO_BLOCK: return look_up(block_kernel_for);
     case SOFTMAX_ALGO_CLUSTER:
-      return policy.stages > 0 ? look_up(cluster_stream_kernel_for) : look_up(cluster_kernel_for);
+      if (policy.stages == 0) return look_up(cluster_kernel_for);
+      return cluster_stream_kernel_for(problem.x_dtype, problem.y_dtype, policy.packs, access,
+                                       problem.is_log());
     case SOFTMAX_ALGO_GRID: return look_up(grid_kernel_for);
     default: return nullptr;
   }

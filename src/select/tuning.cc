@@ -19,9 +19,9 @@ constexpr std::int64_t kFew = 16;
 constexpr TuningRow kSm90F32[] = {
     {512, SOFTMAX_ALGO_WARP},    // 8: 0.98, 64: 0.97, 448: 1.03; block -, -, 1.03
     {8192, SOFTMAX_ALGO_BLOCK},  // 768: 0.95, 1024: 0.98, 4096: 0.96; warp 1.03, 0.98, -
-    // 16384: 0.95, 32768: 0.87; cluster 0.77, 0.76. M = 1, N = 32000, hot: 7.8 us; cluster 4.0
-    {32768, SOFTMAX_ALGO_BLOCK, kFew, SOFTMAX_ALGO_CLUSTER},
-    {524288, SOFTMAX_ALGO_CLUSTER},  // 65536: 0.73, 262144: 0.66, 524288: 0.61; grid -, 0.63, 0.60
+    // 16384: 0.95; cluster 0.77
+    {16384, SOFTMAX_ALGO_BLOCK, kFew, SOFTMAX_ALGO_CLUSTER},
+    {524288, SOFTMAX_ALGO_CLUSTER},
     {kNoLimit, SOFTMAX_ALGO_GRID},   // 1048576: 0.58, 16777216: 0.52
 };
 // WARP takes a power of two of lanes: best where they are nearly all in use.
@@ -37,7 +37,7 @@ constexpr TuningRow kSm90F32Odd[] = {
     {8192, SOFTMAX_ALGO_BLOCK},  // 1025: 0.86, 4097: 0.89
     // 8193: 1.01, 12289: 0.97; cluster 0.73, 0.69
     {16384, SOFTMAX_ALGO_BLOCK, kFew, SOFTMAX_ALGO_CLUSTER},
-    {262144, SOFTMAX_ALGO_CLUSTER},  // 16385: 0.80, 50257: 0.80, 131073: 0.63; block 0.68, -, -
+    {524288, SOFTMAX_ALGO_CLUSTER},
     {kNoLimit, SOFTMAX_ALGO_GRID},   // 262145: 0.65, 1048577: 0.54; cluster 0.59, -
 };
 // 16-bit inputs: measured with bf16 to bf16; f16, and float32 outputs, take the same rows.
@@ -49,7 +49,7 @@ constexpr TuningRow kSm90Half[] = {
     // 32768: 0.94; cluster 0.85. M = 1, N = 32000, hot: 4.8 us; cluster 4.6
     {32768, SOFTMAX_ALGO_BLOCK, kFew, SOFTMAX_ALGO_CLUSTER},
     // 49152: 0.84, 128256: 0.81, 262144: 0.73, 524288: 0.70; block 0.81, -; grid -, -, 0.66, 0.63
-    {524288, SOFTMAX_ALGO_CLUSTER},
+    {1048576, SOFTMAX_ALGO_CLUSTER},
     // 1048576: 0.63, 4194304: 0.53, 16777216: 0.50; cluster 0.62. M = 1, N = 1048576: 12 us; 15
     {kNoLimit, SOFTMAX_ALGO_GRID},
 };
@@ -61,7 +61,7 @@ constexpr TuningRow kSm90HalfOdd[] = {
     {352, SOFTMAX_ALGO_TILE},     // 257: 0.66; warp 0.45
     {512, SOFTMAX_ALGO_WARP},     // 385: 0.65, 511: 0.82; tile 0.38, 0.36; block 0.39, 0.51
     {1024, SOFTMAX_ALGO_BLOCK},   // 513: 0.51, 769: 0.75, 1001: 0.91; warp 0.45, 0.65, 0.81
-    {1280, SOFTMAX_ALGO_WARP},    // 1025: 0.55; block 0.43
+    {2048, SOFTMAX_ALGO_WARP},    // 1025: 0.65, 1537: 0.84; block 0.46, 0.63
     {32768, SOFTMAX_ALGO_BLOCK},  // 2049: 0.62, 3001: 0.84, 16385: 0.79; cluster -, -, 0.46
     // 50257: 0.57; cluster 0.47. M = 1, N = 50257, hot: 9.8 us; cluster 5.9; M = 16: 10.6; 6.4
     {65536, SOFTMAX_ALGO_BLOCK, kFew, SOFTMAX_ALGO_CLUSTER},

@@ -5,14 +5,16 @@
 namespace softmax {
 
 const void *cluster_stream_kernel_for(std::int32_t x, std::int32_t y, std::int32_t packs,
-                                      RowAccess access) {
+                                      RowAccess access, bool is_log) {
   return for_access(x, y, access, [=](auto types, auto way) -> const void * {
     using X = typename decltype(types)::X;
     using Y = typename decltype(types)::Y;
     // As many packs as CLUSTER's few rows have: see cluster_policy.
     constexpr int kPacks = sizeof(X) == sizeof(Y) && sizeof(X) < 8 ? 8 : 4;
     if (packs != kPacks) return nullptr;
-    return address(cluster_stream_kernel<X, Y, kPacks, decltype(way)::value, 1024>);
+    constexpr RowAccess kAccess = decltype(way)::value;
+    return is_log ? address(cluster_stream_kernel<X, Y, kPacks, kAccess, true>)
+                  : address(cluster_stream_kernel<X, Y, kPacks, kAccess, false>);
   });
 }
 
