@@ -11,8 +11,10 @@
 
 namespace softmax {
 
-// A block has all of a multiprocessor's registers to itself, or shares them with others like it.
-constexpr int kStreamMostThreads = 1024;
+// Threads of a block: where a row is so long that this many blocks of the first kind would find too
+// little room, of the second, which have half the registers.
+constexpr int kStreamThreads = 512;
+constexpr int kStreamWideThreads = 1024;
 
 #if SOFTMAX_BULK_COPY
 
@@ -106,8 +108,8 @@ class StreamedRows {
 #endif  // SOFTMAX_BULK_COPY
 
 // The operation is an argument here, and a value elsewhere: with both there are not registers enough.
-template <typename X, typename Y, int kPacks, RowAccess access, bool kIsLog>
-__global__ void __launch_bounds__(kStreamMostThreads, 1) cluster_stream_kernel(RowArgs args) {
+template <typename X, typename Y, int kPacks, RowAccess access, int kMostThreads, bool kIsLog>
+__global__ void __launch_bounds__(kMostThreads, 1) cluster_stream_kernel(RowArgs args) {
 #if SOFTMAX_BULK_COPY
   using Acc = AccOf<X>;
   using Exchange = ClusterExchange<Acc>;

@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <initializer_list>
 
 namespace softmax {
 namespace {
@@ -56,40 +55,6 @@ cudaError_t allow(const Launch &launch, int device) {
   return cudaSuccess;
 }
 
-// What resident_clusters has been told, as (key, count) in one word each. A slot lost to a collision
-// is only asked for again.
-class KnownCounts {
- public:
-  // 0: not known
-  int find(std::uint64_t key) const {
-    const std::uint64_t word = slot(key).load(std::memory_order_relaxed);
-    return word >> kCountBits == key >> kCountBits ? static_cast<int>(word & kCountMask) : 0;
-  }
-  void insert(std::uint64_t key, int count) {
-    const std::uint64_t kept = static_cast<std::uint64_t>(count) & kCountMask;
-    slot(key).store((key & ~kCountMask) | kept, std::memory_order_relaxed);
-  }
-
-  static std::uint64_t key(const Launch &launch, int device) {
-    std::uint64_t hash = reinterpret_cast<std::uintptr_t>(launch.kernel);
-    for (const std::uint64_t part : {std::uint64_t{launch.block.x}, std::uint64_t{launch.cluster},
-                                     std::uint64_t{launch.smem_bytes},
-                                     static_cast<std::uint64_t>(device)}) {
-      hash = (hash ^ part) * 0x9e3779b97f4a7c15u;
-      hash ^= hash >> 29;
-    }
-    return hash;
-  }
-
- private:
-  std::atomic<std::uint64_t> &slot(std::uint64_t key) const { return slots_[key >> 56]; }
-  static constexpr int kCountBits = 16;
-  static constexpr std::uint64_t kCountMask = (1u << kCountBits) - 1;
-  mutable std::atomic<std::uint64_t> slots_[256] = {};
-};
-
-KnownCounts known_counts;
-
 void set_cluster(const Launch &launch, cudaLaunchAttribute *attribute) {
   attribute->id = cudaLaunchAttributeClusterDimension;
   attribute->val.clusterDim.x = launch.cluster;
@@ -127,9 +92,6 @@ cudaError_t enqueue(const Launch &launch, int ordinal, cudaStream_t stream) {
 }
 
 cudaError_t resident_clusters(const Launch &launch, int ordinal, int *count) {
-  const std::uint64_t key = KnownCounts::key(launch, ordinal);
-  *count = known_counts.find(key);
-  if (*count > 0) return cudaSuccess;
   if (cudaError_t error = allow(launch, ordinal)) return error;
   cudaLaunchAttribute attribute;
   set_cluster(launch, &attribute);
@@ -139,9 +101,7 @@ cudaError_t resident_clusters(const Launch &launch, int ordinal, int *count) {
   config.dynamicSmemBytes = launch.smem_bytes;
   config.attrs = &attribute;
   config.numAttrs = 1;
-  const cudaError_t error = cudaOccupancyMaxActiveClusters(count, launch.kernel, &config);
-  if (error == cudaSuccess && *count > 0) known_counts.insert(key, *count);
-  return error;
+  return cudaOccupancyMaxActiveClusters(count, launch.kernel, &config);
 }
 
 }  // namespace softmax

@@ -21,8 +21,7 @@ struct Launch {
 // Enqueues it on the current device, which is `ordinal`.
 cudaError_t enqueue(const Launch &launch, int ordinal, cudaStream_t stream);
 
-// How many of the launch's clusters find room on the device at once. Asked of the driver once for
-// each kind of launch.
+// How many of the launch's clusters find room on the device at once, as the driver says.
 cudaError_t resident_clusters(const Launch &launch, int ordinal, int *count);
 
 }  // namespace softmax

@@ -10,18 +10,23 @@
 #include "cuda/kernels.h"
 #include "cuda/launch.h"
 #include "cuda/slab_plan.h"
+#include "cuda/stream_plan.h"
 
 namespace softmax {
 namespace {
 
 // Rows in registers: the kernel also depends on what a thread holds, and on how the rows lie in
 // memory. No bit depends on the latter.
+RowAccess access_of(const Problem &problem, const Buffers &buffers) {
+  return row_access(problem.cols, dtype_size(problem.x_dtype),
+                    reinterpret_cast<std::uintptr_t>(buffers.x),
+                    reinterpret_cast<std::uintptr_t>(buffers.y));
+}
+
 const void *held_kernel_for(const Policy &policy, const Problem &problem, const Buffers &buffers) {
-  const RowAccess access = row_access(problem.cols, dtype_size(problem.x_dtype),
-                                      reinterpret_cast<std::uintptr_t>(buffers.x),
-                                      reinterpret_cast<std::uintptr_t>(buffers.y));
   const auto look_up = [&](auto kernel_for_rows) {
-    return kernel_for_rows(problem.x_dtype, problem.y_dtype, policy.packs, access);
+    return kernel_for_rows(problem.x_dtype, problem.y_dtype, policy.packs,
+                           access_of(problem, buffers));
   };
   if (policy.few_lanes > 0) {
     return few_kernel_for(problem.x_dtype, problem.y_dtype, problem.is_log());
@@ -29,10 +34,7 @@ const void *held_kernel_for(const Policy &policy, const Problem &problem, const 
   switch (policy.algo) {
     case SOFTMAX_ALGO_WARP: return look_up(warp_kernel_for);
     case SOFTMAX_ALGO_BLOCK: return look_up(block_kernel_for);
-    case SOFTMAX_ALGO_CLUSTER:
-      if (policy.stages == 0) return look_up(cluster_kernel_for);
-      return cluster_stream_kernel_for(problem.x_dtype, problem.y_dtype, policy.packs, access,
-                                       problem.is_log());
+    case SOFTMAX_ALGO_CLUSTER: return look_up(cluster_kernel_for);
     case SOFTMAX_ALGO_GRID: return look_up(grid_kernel_for);
     default: return nullptr;
   }
@@ -119,12 +121,16 @@ cudaError_t enqueue_with_workspace(Launch *launch, const Problem &problem, const
   return error;
 }
 
-// CLUSTER with rows on their way.
-cudaError_t enqueue_clusters(Launch *launch, const Problem &problem, const DeviceCaps &caps,
-                             cudaStream_t stream) {
-  int resident = 0;
-  if (cudaError_t error = resident_clusters(*launch, caps.ordinal, &resident)) return error;
-  fit_clusters(resident, problem, launch);
+// CLUSTER with rows on their way: a launch of its own.
+cudaError_t enqueue_stream(Launch *launch, const Policy &policy, const Problem &problem,
+                           const Buffers &buffers, const DeviceCaps &caps, cudaStream_t stream) {
+  const auto look_up = [&](auto kernel_for_rows) {
+    return kernel_for_rows(problem.x_dtype, problem.y_dtype, policy.packs,
+                           access_of(problem, buffers), problem.is_log());
+  };
+  const StreamKernels kernels = {look_up(cluster_stream_kernel_for),
+                                 look_up(cluster_stream_wide_kernel_for)};
+  if (cudaError_t error = plan_stream(caps, policy, problem, kernels, launch)) return error;
   return enqueue(*launch, caps.ordinal, stream);
 }
 
@@ -134,7 +140,7 @@ cudaError_t enqueue_any(Launch *launch, const Policy &policy, const Problem &pro
     return enqueue_with_workspace(launch, problem, buffers, caps, stream);
   }
   if (policy.algo == SOFTMAX_ALGO_CLUSTER && policy.stages > 0) {
-    return enqueue_clusters(launch, problem, caps, stream);
+    return enqueue_stream(launch, policy, problem, buffers, caps, stream);
   }
   return enqueue(*launch, caps.ordinal, stream);
 }

@@ -50,21 +50,11 @@ void plan_tile(const DeviceCaps &caps, const Policy &policy, const Problem &prob
   launch->smem_bytes = static_cast<std::size_t>(ring_bytes(args.slot_bytes, args.slots));
 }
 
-// A team for every row; with rows on their way, fit_clusters makes them fewer.
+// A team for every row.
 void plan_cluster(const Policy &policy, const Problem &problem, Launch *launch) {
-  RowArgs &args = launch->args;
-  if (policy.stages > 0) {
-    args.row_blocks = policy.row_blocks;
-    args.slots = policy.stages;
-    args.slot_bytes = static_cast<std::int32_t>(stream_slot_bytes(policy.packs));
-    launch->block = dim3(static_cast<unsigned>(policy.threads_per_row));
-    launch->smem_bytes = static_cast<std::size_t>(
-        policy.threads_per_row / 32 * ring_bytes(args.slot_bytes, args.slots));
-  } else {
-    spread(policy, problem, launch);
-  }
+  spread(policy, problem, launch);
   set_teams(problem.rows, launch);
-  launch->cluster = static_cast<unsigned>(args.row_blocks);
+  launch->cluster = static_cast<unsigned>(launch->args.row_blocks);
 }
 
 void plan_grid(const DeviceCaps &caps, const Policy &policy, const Problem &problem,
@@ -73,11 +63,6 @@ void plan_grid(const DeviceCaps &caps, const Policy &policy, const Problem &prob
   launch->cooperative = true;
   set_teams(std::min(problem.rows, resident_blocks(caps, policy) / launch->args.row_blocks),
             launch);
-}
-
-void fit_clusters(std::int64_t resident, const Problem &problem, Launch *launch) {
-  const std::int64_t rows_each = ceil_div(problem.rows, std::max<std::int64_t>(1, resident));
-  set_teams(ceil_div(problem.rows, rows_each), launch);
 }
 
 void fit_grid(std::int64_t resident, const Problem &problem, Launch *launch) {

@@ -13,10 +13,6 @@ void plan_cluster(const Policy &policy, const Problem &problem, Launch *launch);
 void plan_grid(const DeviceCaps &caps, const Policy &policy, const Problem &problem,
                Launch *launch);
 
-// CLUSTER with rows on their way: as many clusters as find room at once, each with as many rows as
-// the others or one more. More of them would wait for all rows of the first.
-void fit_clusters(std::int64_t resident, const Problem &problem, Launch *launch);
-
 // Blocks that wait for each other must all be resident: fits a GRID launch to how many are. That
 // changes who takes a slab, and no bit.
 void fit_grid(std::int64_t resident, const Problem &problem, Launch *launch);

@@ -19,7 +19,7 @@ constexpr int kMostSpreadThreads = 512;
 constexpr std::int64_t kReservedBytes = 1024;  // of shared memory, by the system, a block
 constexpr std::int64_t kStaticBytes = 1024;    // at most, of the kernels' own
 constexpr int kRegisters = 65536;              // a multiprocessor's
-constexpr int kMostStreamWarps = 32;           // of CLUSTER's blocks where rows are on their way
+constexpr int kStreamWarps = 16;  // of CLUSTER's blocks where rows are on their way
 
 std::int64_t row_part_bytes(const Problem &p) { return part_bytes(accumulator_size(p.x_dtype)); }
 
@@ -90,39 +90,29 @@ Slabs spread_policy(const Problem &p, std::int64_t slab_bytes, Policy *policy) {
 namespace {
 
 // CLUSTER with rows on their way. False where a row is too short or too long for that, rows are too
-// few, or the card has too little shared memory.
-//
-// A multiprocessor's registers hold 32 warps: one block of all of them, or two of half as many, or
-// one such block that has two rows on their way. Measured on an H200, 2^27 elements cold, share of
-// copy: float32 65536: 0.95, 0.93, 0.95; 128256: 0.87, 0.91, 0.70; bf16 65536: 0.86, 0.89, 0.93;
-// 262144: 0.72, 0.80, 0.86. More than 8 blocks a row find little room.
+// few, or the card has too little shared memory. How many blocks share a row is a matter of how many
+// clusters find room, and may come out larger: see stream_plan.h.
 bool stream_policy(const DeviceCaps &caps, const Problem &p, Policy *policy) {
-  constexpr std::int64_t kRoomyBlocks = 8;
   const std::int64_t runs =
       ceil_div(p.cols, run_cols_of(p.cols, dtype_size(p.x_dtype), policy->packs));
-  const bool is_narrow = dtype_size(p.y_dtype) == 2;
-  const std::int64_t half = kMostStreamWarps / 2;
-  const bool is_whole = runs > kRoomyBlocks * half || (!is_narrow && runs <= 2 * kMostStreamWarps);
-  const std::int64_t blocks =
-      std::max<std::int64_t>(2, ceil_div(runs, is_whole ? kMostStreamWarps : half));
+  const std::int64_t most_blocks = most_cluster_blocks(caps);
+  const std::int64_t most_warps =
+      runs <= most_blocks * kStreamWarps ? kStreamWarps : 2 * kStreamWarps;
+  const std::int64_t blocks = std::max<std::int64_t>(2, ceil_div(runs, most_warps));
   const std::int64_t warps = ceil_div(runs, blocks);
-  const std::int64_t blocks_per_sm = !is_narrow && warps <= half ? 2 : 1;
-  const std::int64_t slots = !is_whole && is_narrow ? 2 : 1;
-  if (blocks > most_cluster_blocks(caps) || p.rows > INT32_MAX) return false;
+  if (blocks > most_blocks || p.rows > INT32_MAX) return false;
+  // The most that any number of blocks needs.
   const std::int64_t bytes = 2 * kMostClusterRuns * row_part_bytes(p) + kStaticBytes +
-                             warps * ring_bytes(stream_slot_bytes(policy->packs), slots);
-  if (bytes > caps.smem_per_block_bytes ||
-      (bytes + kReservedBytes) * blocks_per_sm > smem_per_sm(caps)) {
-    return false;
-  }
+                             2 * kStreamWarps * ring_bytes(stream_slot_bytes(policy->packs), 1);
+  if (bytes > caps.smem_per_block_bytes) return false;
   // A cluster for every row is sooner done while there are few of them.
   constexpr std::int64_t kFewRounds = 4;
-  if (p.rows < kFewRounds * (caps.sm_count * blocks_per_sm / blocks)) return false;
+  if (p.rows < kFewRounds * (caps.sm_count / blocks)) return false;
   policy->cluster = static_cast<std::int32_t>(blocks);
   policy->row_blocks = policy->cluster;
   policy->threads_per_row = static_cast<std::int32_t>(kWarp * warps);
-  policy->stages = static_cast<std::int32_t>(slots);
-  policy->blocks_per_sm = static_cast<std::int32_t>(blocks_per_sm);
+  policy->stages = 1;
+  policy->blocks_per_sm = 1;
   policy->slab_bytes = warps * run_bytes(policy->packs);
   policy->smem_bytes = bytes;
   return true;

@@ -1,4 +1,4 @@
-// WARP and BLOCK for few rows: another kernel than for many, and the same bits.
+// WARP, BLOCK and CLUSTER for few rows: another kernel than for many, and the same bits.
 #include <algorithm>
 #include <limits>
 #include <string>
@@ -124,6 +124,22 @@ TEST_CASE("every kind of row has the same bits among few rows as among many", "[
       }
     }
   }
+}
+
+TEST_CASE("a row over a cluster has the same bits among few rows as among many", "[few][bits]") {
+  // Of one run more than a slab, odd and even, of an incomplete last run, of warps without a run,
+  // and of so many runs that a block has half of them or all.
+  if (!device().has_bulk_copies()) SOFTMAX_SKIP("this device has no clusters");
+  Runner runner(device());
+  int turn = 0;
+  for (const TypePair &types : kTypePairs) {
+    for (const std::int64_t cols : {4100, 4101, 9000, 16387, 40000, 66001, 131080}) {
+      for (const softmax_algo_t algo : device().algorithms_for(types.x, types.y, cols)) {
+        if (algo == SOFTMAX_ALGO_CLUSTER) check_few(runner, types, algo, cols, turn++);
+      }
+    }
+  }
+  CHECK(turn >= 40);
 }
 
 TEST_CASE("few rows are right, whatever is in them", "[few]") {

@@ -148,6 +148,28 @@ TEST_CASE("neither a bulk copy nor a slab takes a byte before or behind its tens
   }
 }
 
+TEST_CASE("rows on their way to a cluster come from their tensor alone", "[sanitizer]") {
+  if (!device().has_bulk_copies()) SOFTMAX_SKIP("this device has no clusters");
+  int turn = 0;
+  for (const int pair : {0, 2, 5}) {
+    const TypePair &types = kTypePairs[pair];
+    for (const std::int64_t cols : {4100, 8203}) {
+      const std::int64_t rows =
+          device().least_many_rows(SOFTMAX_ALGO_CLUSTER, types.x, types.y, cols);
+      CHECK(rows > 1);
+      const Elements x = make_input(types.x, rows, cols, Pattern::kNormal3, 74);
+      const Reference reference = make_reference(x, rows, cols);
+      for (const int offset : {0, 1}) {
+        ++turn;
+        Problem problem = problem_in_turn(SOFTMAX_ALGO_CLUSTER, types, rows, cols, turn);
+        problem.x_offset = offset;
+        problem.y_offset = turn % 4 < 2 ? offset : 0;
+        run_exactly(problem, x, reference);
+      }
+    }
+  }
+}
+
 TEST_CASE("no kernel with a row in registers leaves a tensor at any address", "[sanitizer]") {
   // Of exactly the tensor's size and ending with it: parts of words at the ends, both ends in one
   // part, rows that fill every pack and rows of one element more.

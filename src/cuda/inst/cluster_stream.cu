@@ -1,4 +1,4 @@
-// The cluster kernels for many rows, for every pair of types and way to memory.
+// The cluster kernels for many rows, for every pair of types and way to memory: 512 threads a block.
 #include "cuda/cluster_stream.cuh"
 #include "cuda/inst/instantiate.cuh"
 
@@ -11,10 +11,10 @@ const void *cluster_stream_kernel_for(std::int32_t x, std::int32_t y, std::int32
     using Y = typename decltype(types)::Y;
     // As many packs as CLUSTER's few rows have: see cluster_policy.
     constexpr int kPacks = sizeof(X) == sizeof(Y) && sizeof(X) < 8 ? 8 : 4;
-    if (packs != kPacks) return nullptr;
     constexpr RowAccess kAccess = decltype(way)::value;
-    return is_log ? address(cluster_stream_kernel<X, Y, kPacks, kAccess, true>)
-                  : address(cluster_stream_kernel<X, Y, kPacks, kAccess, false>);
+    if (packs != kPacks) return nullptr;
+    return is_log ? address(cluster_stream_kernel<X, Y, kPacks, kAccess, kStreamThreads, true>)
+                  : address(cluster_stream_kernel<X, Y, kPacks, kAccess, kStreamThreads, false>);
   });
 }
 

@@ -257,6 +257,11 @@ class TermPacks {
   // values no more, and keeps the terms; log-softmax does.
   __device__ __forceinline__ void add_terms(Acc max, bool is_log, const Places &places, Sums *sums,
                                             RowPart<Acc> *part) {
+    if (max == -Limits<Acc>::infinity()) {
+      // No term. Among a row's runs there may be such, where the others would wait for add_far.
+      if (!is_log) clear();
+      return;
+    }
     if constexpr (sizeof(Acc) == 4) {
       if (!is_near(max, kNearLimit)) {
         add_far(Exp(finite_reference(max)), is_log, places, sums, part);
@@ -339,6 +344,11 @@ class TermPacks {
 #pragma unroll
     for (int pack = 0; pack < kPacks; ++pack) use(pack, pack);
     if (kIsWindow && places.has_tail) use(kPacks, kStored - 1);
+  }
+
+  __device__ __forceinline__ void clear() {
+#pragma unroll
+    for (Acc &value : value_) value = Acc(0);
   }
 
   // A maximum so far from 0 is rare, and its exponentials are long: a loop that brings one pack
