@@ -69,9 +69,15 @@ void set_shape(std::int64_t runs, int blocks, Launch *launch) {
       static_cast<std::size_t>(warps * ring_bytes(launch->args.slot_bytes, launch->args.slots));
 }
 
-// Of one kernel: the number of blocks with which most runs are under way at once.
+// How much of a device such clusters keep at work: the runs that are under way, less what the fullest
+// of a multiprocessor's four schedulers has more than the others.
+double worth(std::int64_t runs, std::int64_t warps, int teams) {
+  return double(teams * runs) * double(warps) / double(round_up(warps, 4));
+}
+
+// Of one kernel, and of equals the one with the smaller blocks.
 cudaError_t best_of(const DeviceCaps &caps, std::int64_t runs, bool is_wide, int most_blocks,
-                    Launch *launch, Shape *best) {
+                    Launch *launch, Shape *best, double *best_worth) {
   const int most_warps = is_wide ? kWideWarps : kNarrowWarps;
   std::int64_t last_warps = 0;
   for (int blocks = 2; blocks <= most_blocks; ++blocks) {
@@ -82,7 +88,11 @@ cudaError_t best_of(const DeviceCaps &caps, std::int64_t runs, bool is_wide, int
     set_shape(runs, blocks, launch);
     int teams = 0;
     if (cudaError_t error = resident_clusters(*launch, caps.ordinal, &teams)) return error;
-    if (teams > best->teams) *best = {blocks, std::min(teams, KnownShapes::kMostTeams), is_wide};
+    teams = std::min(teams, KnownShapes::kMostTeams);
+    const double value = worth(runs, warps, teams);
+    if (teams == 0 || value < *best_worth) continue;
+    *best_worth = value;
+    *best = {blocks, teams, is_wide};
   }
   return cudaSuccess;
 }
@@ -90,15 +100,22 @@ cudaError_t best_of(const DeviceCaps &caps, std::int64_t runs, bool is_wide, int
 cudaError_t find_shape(const DeviceCaps &caps, std::int64_t runs, const StreamKernels &kernels,
                        Launch *launch, Shape *shape) {
   const int most_blocks = caps.compute_capability < 120 ? 16 : 8;
+  double narrow_worth = 0.0;
   launch->kernel = kernels.narrow;
-  if (cudaError_t error = best_of(caps, runs, false, most_blocks, launch, shape)) return error;
+  if (cudaError_t error =
+          best_of(caps, runs, false, most_blocks, launch, shape, &narrow_worth)) {
+    return error;
+  }
   // An H200 has 2112 narrow warps at once. With 1800 of them at work they are quicker than any
-  // number of wide ones, with 1500 slower.
-  const std::int64_t all = std::int64_t{kNarrowWarps} * caps.sm_count;
-  if (shape->teams * runs * 5 >= all * 4) return cudaSuccess;
+  // number of wide ones, with 1400 slower.
+  const int all = kNarrowWarps * caps.sm_count;
+  if (narrow_worth >= 0.7 * all) return cudaSuccess;
   Shape wide;
+  double wide_worth = 0.0;
   launch->kernel = kernels.wide;
-  if (cudaError_t error = best_of(caps, runs, true, most_blocks, launch, &wide)) return error;
+  if (cudaError_t error = best_of(caps, runs, true, most_blocks, launch, &wide, &wide_worth)) {
+    return error;
+  }
   if (wide.blocks != 0) *shape = wide;
   return cudaSuccess;
 }

@@ -136,11 +136,12 @@ bool warp_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char 
 // of the threads idle.
 bool block_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char *why,
                   std::size_t cap) {
-  const std::int64_t row = row_words(p, 0);
   const bool widened = is_widened(p);
   const int few_threads = block_most_threads_of_four(dtype_size(p.x_dtype), widened);
-  const int packs = row > 4 * few_threads ? block_most_packs(widened) : 4;
-  const std::int64_t run = run_cols_of(p.cols, dtype_size(p.x_dtype), packs);
+  const int size = dtype_size(p.x_dtype);
+  const std::int64_t few_runs = ceil_div(p.cols, run_cols_of(p.cols, size, 4));
+  const int packs = few_runs * kWarp > few_threads ? block_most_packs(widened) : 4;
+  const std::int64_t run = run_cols_of(p.cols, size, packs);
   const std::int64_t most = run * (block_most_threads(packs, widened) / kWarp);
   if (p.cols > most) {
     return decline(why, cap, "a block holds at most %" PRId64 " columns from %s to %s", most,

@@ -18,55 +18,55 @@ constexpr std::int64_t kFew = 16;
 
 constexpr TuningRow kSm90F32[] = {
     {512, SOFTMAX_ALGO_WARP},    // 8: 0.98, 64: 0.97, 448: 1.03; block -, -, 1.03
-    {8192, SOFTMAX_ALGO_BLOCK},  // 768: 0.95, 1024: 0.98, 4096: 0.96; warp 1.03, 0.98, -
-    // 16384: 0.95; cluster 0.77
-    {16384, SOFTMAX_ALGO_BLOCK, kFew, SOFTMAX_ALGO_CLUSTER},
-    {524288, SOFTMAX_ALGO_CLUSTER},
-    {kNoLimit, SOFTMAX_ALGO_GRID},   // 1048576: 0.58, 16777216: 0.52
+    {8192, SOFTMAX_ALGO_BLOCK},  // 768: 0.95, 1024: 0.98, 4096: 0.96; warp 1.03, 0.97, -
+    // 16384: 0.94, 32768: 0.88; cluster 0.86, 0.84. M = 1, N = 32000, hot: 7.8 us; cluster 4.2
+    {32768, SOFTMAX_ALGO_BLOCK, kFew, SOFTMAX_ALGO_CLUSTER},
+    // 65536: 0.87, 128256: 0.96, 262144: 0.74, 524288: 0.45; grid 0.67, 0.67, 0.60, 0.58
+    {262144, SOFTMAX_ALGO_CLUSTER},
+    {kNoLimit, SOFTMAX_ALGO_GRID},  // 1048576: 0.54, 16777216: 0.52
 };
 // WARP takes a power of two of lanes: best where they are nearly all in use.
 constexpr TuningRow kSm90F32Odd[] = {
-    {36, SOFTMAX_ALGO_TILE},     // 9: 0.65, 33: 0.91; warp 0.41, 0.77
+    {36, SOFTMAX_ALGO_TILE},     // 9: 0.64, 33: 0.92; warp 0.41, 0.74
     {64, SOFTMAX_ALGO_WARP},     // 50: 0.96; tile 0.88
-    {96, SOFTMAX_ALGO_TILE},     // 65: 0.86; warp 0.71
+    {112, SOFTMAX_ALGO_TILE},    // 65: 0.92, 97: 0.90; warp 0.72, 0.87
     {128, SOFTMAX_ALGO_WARP},    // 127: 0.98; tile 0.92
-    {192, SOFTMAX_ALGO_TILE},    // 129: 0.90; warp 0.69
-    {256, SOFTMAX_ALGO_WARP},    // 255: 1.01; tile 0.92, block 0.79
-    {352, SOFTMAX_ALGO_TILE},    // 257: 0.89; block 0.78, warp 0.67
-    {1024, SOFTMAX_ALGO_WARP},   // 385: 0.89, 513: 0.88, 769: 1.01; block 0.90, 0.66, 0.90
-    {8192, SOFTMAX_ALGO_BLOCK},  // 1025: 0.86, 4097: 0.89
-    // 8193: 1.01, 12289: 0.97; cluster 0.73, 0.69
+    {208, SOFTMAX_ALGO_TILE},    // 129: 0.90, 193: 0.89; warp 0.71, 0.88
+    {256, SOFTMAX_ALGO_WARP},    // 255: 1.00; tile 0.91, block 0.81
+    {304, SOFTMAX_ALGO_TILE},    // 257: 0.90; block 0.81, warp 0.70
+    {480, SOFTMAX_ALGO_BLOCK},   // 321: 0.92, 385: 0.95, 449: 0.98; warp 0.83, 0.87, 0.95
+    {1024, SOFTMAX_ALGO_WARP},   // 511: 1.00, 513: 0.99, 769: 1.03; block 0.99, 0.71, 0.97
+    {8192, SOFTMAX_ALGO_BLOCK},  // 1025: 0.95, 2049: 0.99, 4097: 0.98; cluster 0.61, 0.85, 0.67
+    // 8193: 1.01, 12289: 0.99; cluster 0.73, 0.87
     {16384, SOFTMAX_ALGO_BLOCK, kFew, SOFTMAX_ALGO_CLUSTER},
-    {524288, SOFTMAX_ALGO_CLUSTER},
-    {kNoLimit, SOFTMAX_ALGO_GRID},   // 262145: 0.65, 1048577: 0.54; cluster 0.59, -
+    // 16385: 0.88, 50257: 0.89, 131073: 0.76; block 0.71, -, -; grid 0.72, 0.71, 0.70
+    {262144, SOFTMAX_ALGO_CLUSTER},
+    {kNoLimit, SOFTMAX_ALGO_GRID},  // 262145: 0.67, 1048577: 0.56; cluster 0.44, -
 };
 // 16-bit inputs: measured with bf16 to bf16; f16, and float32 outputs, take the same rows.
 constexpr TuningRow kSm90Half[] = {
     {640, SOFTMAX_ALGO_WARP},     // 8: 0.97, 64: 0.92, 512: 0.97; block -, -, 0.78
     {1152, SOFTMAX_ALGO_BLOCK},   // 768: 1.00, 1024: 0.97; warp 0.95, 0.97
-    {1536, SOFTMAX_ALGO_WARP},    // 1536: 1.02; block 0.94
-    {24576, SOFTMAX_ALGO_BLOCK},  // 2048: 0.97, 16384: 0.96; warp 0.96, -; cluster -, 0.88
-    // 32768: 0.94; cluster 0.85. M = 1, N = 32000, hot: 4.8 us; cluster 4.6
+    {1536, SOFTMAX_ALGO_WARP},    // 1280: 1.02; block 0.85
+    {24576, SOFTMAX_ALGO_BLOCK},  // 2048: 0.97, 16384: 0.95; warp 0.95, -; cluster -, 0.78
+    // 32768: 0.94; cluster 0.74. M = 1, N = 32000, hot: 4.8 us; cluster 4.3
     {32768, SOFTMAX_ALGO_BLOCK, kFew, SOFTMAX_ALGO_CLUSTER},
-    // 49152: 0.84, 128256: 0.81, 262144: 0.73, 524288: 0.70; block 0.81, -; grid -, -, 0.66, 0.63
-    {1048576, SOFTMAX_ALGO_CLUSTER},
-    // 1048576: 0.63, 4194304: 0.53, 16777216: 0.50; cluster 0.62. M = 1, N = 1048576: 12 us; 15
+    // 40960: 0.84, 65536: 0.87, 262144: 0.81, 524288: 0.69; block 0.80, 0.85; grid 0.68, 0.69, 0.65, 0.63
+    {524288, SOFTMAX_ALGO_CLUSTER},
+    // 1048576: 0.61, 4194304: 0.53, 16777216: 0.50; cluster 0.49. M = 1, N = 1048576: 11 us; 14
     {kNoLimit, SOFTMAX_ALGO_GRID},
 };
+// Rows that lie in windows need room for one word more: just below a power of two WARP has none.
 constexpr TuningRow kSm90HalfOdd[] = {
-    {112, SOFTMAX_ALGO_TILE},     // 9: 0.33, 33: 0.65, 65: 0.67; warp 0.27, 0.27, 0.39
-    {128, SOFTMAX_ALGO_WARP},     // 127: 0.70; tile 0.67
-    {192, SOFTMAX_ALGO_TILE},     // 129: 0.68; warp 0.45
-    {256, SOFTMAX_ALGO_WARP},     // 255: 0.81; tile 0.67
-    {352, SOFTMAX_ALGO_TILE},     // 257: 0.66; warp 0.45
-    {512, SOFTMAX_ALGO_WARP},     // 385: 0.65, 511: 0.82; tile 0.38, 0.36; block 0.39, 0.51
-    {1024, SOFTMAX_ALGO_BLOCK},   // 513: 0.51, 769: 0.75, 1001: 0.91; warp 0.45, 0.65, 0.81
-    {2048, SOFTMAX_ALGO_WARP},    // 1025: 0.65, 1537: 0.84; block 0.46, 0.63
-    {32768, SOFTMAX_ALGO_BLOCK},  // 2049: 0.62, 3001: 0.84, 16385: 0.79; cluster -, -, 0.46
-    // 50257: 0.57; cluster 0.47. M = 1, N = 50257, hot: 9.8 us; cluster 5.9; M = 16: 10.6; 6.4
-    {65536, SOFTMAX_ALGO_BLOCK, kFew, SOFTMAX_ALGO_CLUSTER},
-    {131072, SOFTMAX_ALGO_CLUSTER},  // 65537: 0.43, 100353: 0.42
-    {kNoLimit, SOFTMAX_ALGO_GRID},   // 262145: 0.40, 1048577: 0.39; cluster 0.26, -
+    {352, SOFTMAX_ALGO_TILE},     // 9: 0.33, 33: 0.65, 129: 0.68, 257: 0.67; warp 0.24, 0.23, 0.43, 0.43
+    {504, SOFTMAX_ALGO_WARP},     // 385: 0.59, 449: 0.69; block 0.41, 0.48; tile 0.38, 0.36
+    {1016, SOFTMAX_ALGO_BLOCK},   // 511: 0.52, 769: 0.78, 1001: 0.95; warp 0.39, 0.60, 0.76
+    {2040, SOFTMAX_ALGO_WARP},    // 1025: 0.65, 1537: 0.84; block 0.46, 0.63
+    {32768, SOFTMAX_ALGO_BLOCK},  // 2049: 0.59, 3001: 0.84, 16385: 0.81; cluster 0.36, 0.44, 0.66
+    // 50257: 0.69; cluster 0.58. M = 1, N = 50257, hot: 8.0 us; cluster 5.7
+    {65280, SOFTMAX_ALGO_BLOCK, kFew, SOFTMAX_ALGO_CLUSTER},
+    {524288, SOFTMAX_ALGO_CLUSTER},  // 65537: 0.56, 262145: 0.54; grid 0.50, 0.47
+    {kNoLimit, SOFTMAX_ALGO_GRID},   // 1048577: 0.42
 };
 constexpr TuningRow kSm90F64[] = {
     {256, SOFTMAX_ALGO_WARP},          // 64: 0.94, 256: 0.89; block -, 0.90

@@ -15,6 +15,7 @@
 
 #include "core/algo.h"
 #include "core/dtype.h"
+#include "core/held_rows.h"
 #include "host/api.h"
 #include "host/made_up.h"
 #include "select/order.h"
@@ -232,8 +233,12 @@ TEST_CASE("WARP and BLOCK hold every column of a row and little more", "[select]
           const std::int64_t spare = held - n;
           // WARP: a power of two; BLOCK: whole warps.
           const std::int64_t least = is_few ? 32 * pack : pack;
+          // 16-bit rows in windows: a word or two more, and a word a run.
+          const bool is_window = pack == 8 && n % pack != 0;
+          const std::int64_t runs = p.threads_per_row / 32;
+          const std::int64_t more = !is_window ? 0 : pack * (algo == SOFTMAX_ALGO_WARP ? 4 : runs);
           const std::int64_t most_spare =
-              algo == SOFTMAX_ALGO_WARP ? std::max(n, least) - 1 : 32 * pack * p.packs - 1;
+              more - 1 + (algo == SOFTMAX_ALGO_WARP ? std::max(n, least) : 32 * pack * p.packs);
           wrong += spare >= 0 && spare <= most_spare ? 0 : 1;
         }
       }
@@ -259,14 +264,16 @@ TEST_CASE("few rows of WARP and BLOCK take a word a thread, in the order of many
         const std::int64_t words = (n + pack - 1) / pack;
         wrong += one == few && many.few_lanes == 0 ? 0 : 1;
         if (many.algo != algo) continue;  // too long
-        if (words > 1024) {
+        const int lanes = algo == SOFTMAX_ALGO_WARP ? many.threads_per_row : 32;
+        const int runs = algo == SOFTMAX_ALGO_WARP ? 1 : many.threads_per_row / 32;
+        if (runs * std::max(32, lanes * many.packs) > softmax::kFewMostWords) {
           wrong += few == many ? 0 : 1;
           continue;
         }
-        const int lanes = algo == SOFTMAX_ALGO_WARP ? many.threads_per_row : 32;
         wrong += few.few_lanes == lanes && few.packs == many.packs ? 0 : 1;
         // Whole runs, whose slots all exist; each row a block of its own.
-        wrong += few.threads_per_row >= words && few.threads_per_row <= 1024 &&
+        wrong += few.threads_per_row >= words &&
+                         few.threads_per_row <= softmax::kFewMostWords &&
                          few.threads_per_row % 32 == 0 &&
                          few.threads_per_row % (lanes * few.packs) == 0 && few.rows_per_block == 1
                      ? 0

@@ -65,9 +65,9 @@ TEST_CASE("a row of as many columns as there can be has its number of slabs", "[
 
 TEST_CASE("a slab is one run a warp, as long as the warp's registers hold", "[slabs]") {
   std::int64_t other = 0, too_many_warps = 0, too_long = 0;
-  over_cuts([&](std::int64_t, int element_bytes, const Cut &cut, const Slabs &s) {
+  over_cuts([&](std::int64_t cols, int element_bytes, const Cut &cut, const Slabs &s) {
     const std::int64_t slab_bytes = std::int64_t{s.cols} * element_bytes;
-    other += slab_bytes == s.warps * softmax::run_bytes(cut.packs) ? 0 : 1;
+    other += s.cols == s.warps * softmax::run_cols_of(cols, element_bytes, cut.packs) ? 0 : 1;
     too_many_warps += s.warps >= 1 && s.warps <= 16 ? 0 : 1;
     too_long += slab_bytes <= cut.slab_bytes ? 0 : 1;
   });
@@ -89,10 +89,11 @@ TEST_CASE("slabs of a row are as few as their length allows, and as short as tha
           "[slabs]") {
   std::int64_t too_many = 0, too_long = 0;
   over_cuts([&](std::int64_t cols, int element_bytes, const Cut &cut, const Slabs &s) {
-    const std::int64_t fewest = softmax::ceil_div(cols * element_bytes, cut.slab_bytes);
+    const std::int64_t run = softmax::run_cols_of(cols, element_bytes, cut.packs);
+    const std::int64_t most_warps = cut.slab_bytes / softmax::run_bytes(cut.packs);
+    const std::int64_t fewest = softmax::ceil_div(softmax::ceil_div(cols, run), most_warps);
     too_many += s.count <= fewest ? 0 : 1;
     // With a warp less a slab, that many slabs would not hold the row.
-    const std::int64_t run = softmax::run_bytes(cut.packs) / element_bytes;
     too_long += (s.warps - 1) * run * fewest < cols ? 0 : 1;
   });
   CHECK(too_many == 0);
