@@ -59,8 +59,7 @@ class StreamedRows {
       const Acc max = warp_max_or_nan(run_.held[0].max());
       if (rows_ > slots_.count()) ask(turn, first_ + slots_.count() * step_);
       turn.advance(slots_.count());
-      exchange_.post(run_number_,
-                     warp_part<Run::kSumBits>(run_.sum(0, max, kIsLog), kIsLog));
+      exchange_.post(run_number_, warp_part<Run::kSumBits>(run_.sum(0, max, kIsLog), kIsLog));
       exchange_.wait();
       const RowPart<Acc> row = merge_parts<Acc, kRunsBits>(
           0, kWarpThreads, args_.row_blocks * warps(), Run::Held::kNearLimit, kIsLog,
@@ -107,7 +106,8 @@ class StreamedRows {
 
 #endif  // SOFTMAX_BULK_COPY
 
-// The operation is an argument here, and a value elsewhere: with both there are not registers enough.
+// The operation is an argument here, and a value elsewhere: with both there are not registers
+// enough.
 template <typename X, typename Y, int kPacks, RowAccess access, int kMostThreads, bool kIsLog>
 __global__ void __launch_bounds__(kMostThreads, 1) cluster_stream_kernel(RowArgs args) {
 #if SOFTMAX_BULK_COPY
@@ -125,10 +125,9 @@ __global__ void __launch_bounds__(kMostThreads, 1) cluster_stream_kernel(RowArgs
   const Ring<X> slots(smem + warp * args.slots * args.slot_bytes, full + warp * args.slots,
                       args.slots, args.slot_bytes,
                       {begin, begin + args.rows * args.cols * sizeof(X)});
-  StreamedRows<X, Y, kPacks, access, kIsLog> rows(args, slots, exchange,
-                                          static_cast<int>(blockIdx.x % args.row_blocks),
-                                          blockIdx.x / args.row_blocks,
-                                          gridDim.x / args.row_blocks);
+  StreamedRows<X, Y, kPacks, access, kIsLog> rows(
+      args, slots, exchange, static_cast<int>(blockIdx.x % args.row_blocks),
+      blockIdx.x / args.row_blocks, gridDim.x / args.row_blocks);
   if (threadIdx.x == 0) exchange.initialise();
   if (threadIdx.x % kWarpThreads == 0) {
     slots.initialise();

@@ -200,8 +200,7 @@ Status cuda_run(const DeviceCaps &caps, const CudaDevice &device, const Policy &
                 static_cast<int>(caps.ordinal));
   }
   // The calls' own results: cudaGetLastError would also report an older error of the caller's.
-  const cudaError_t error =
-      pending(enqueue_any(&launch, policy, problem, buffers, caps, stream));
+  const cudaError_t error = pending(enqueue_any(&launch, policy, problem, buffers, caps, stream));
   if (error == cudaSuccess) return SOFTMAX_SUCCESS;
   return fail_cuda(status_of(error), error, "launching %s on CUDA device %d: %s (%s)",
                    algo_name(policy.algo), static_cast<int>(caps.ordinal), cudaGetErrorName(error),

@@ -69,8 +69,8 @@ void set_shape(std::int64_t runs, int blocks, Launch *launch) {
       static_cast<std::size_t>(warps * ring_bytes(launch->args.slot_bytes, launch->args.slots));
 }
 
-// How much of a device such clusters keep at work: the runs that are under way, less what the fullest
-// of a multiprocessor's four schedulers has more than the others.
+// How much of a device such clusters keep at work: the runs that are under way, less what the
+// fullest of a multiprocessor's four schedulers has more than the others.
 double worth(std::int64_t runs, std::int64_t warps, int teams) {
   return double(teams * runs) * double(warps) / double(round_up(warps, 4));
 }
@@ -102,8 +102,7 @@ cudaError_t find_shape(const DeviceCaps &caps, std::int64_t runs, const StreamKe
   const int most_blocks = caps.compute_capability < 120 ? 16 : 8;
   double narrow_worth = 0.0;
   launch->kernel = kernels.narrow;
-  if (cudaError_t error =
-          best_of(caps, runs, false, most_blocks, launch, shape, &narrow_worth)) {
+  if (cudaError_t error = best_of(caps, runs, false, most_blocks, launch, shape, &narrow_worth)) {
     return error;
   }
   // An H200 has 2112 narrow warps at once. With 1800 of them at work they are quicker than any

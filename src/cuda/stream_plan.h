@@ -13,8 +13,8 @@ struct StreamKernels {
 };
 
 // Fills in everything but the tensors. How many blocks share a row, and of which kernel, is what
-// keeps most of the device's warps busy; it changes no bit. The driver is asked how many clusters of
-// each size find room, once for each kernel and number of runs.
+// keeps most of the device's warps busy; it changes no bit. The driver is asked how many clusters
+// of each size find room, once for each kernel and number of runs.
 cudaError_t plan_stream(const DeviceCaps &caps, const Policy &policy, const Problem &problem,
                         const StreamKernels &kernels, Launch *launch);
 

@@ -50,9 +50,8 @@ void take_few_rows(const DeviceCaps &caps, const Problem &p, int lanes, std::int
   policy->few_lanes = lanes;
   policy->threads_per_row = static_cast<int>(threads);
   policy->rows_per_block = 1;
-  policy->smem_bytes =
-      few_fixed_bytes(accumulator) +
-      threads * few_slot_bytes(dtype_size(p.x_dtype), accumulator, p.is_log());
+  policy->smem_bytes = few_fixed_bytes(accumulator) +
+                       threads * few_slot_bytes(dtype_size(p.x_dtype), accumulator, p.is_log());
 }
 
 bool is_widened(const Problem &p) { return dtype_size(p.y_dtype) > dtype_size(p.x_dtype); }

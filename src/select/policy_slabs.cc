@@ -19,7 +19,7 @@ constexpr int kMostSpreadThreads = 512;
 constexpr std::int64_t kReservedBytes = 1024;  // of shared memory, by the system, a block
 constexpr std::int64_t kStaticBytes = 1024;    // at most, of the kernels' own
 constexpr int kRegisters = 65536;              // a multiprocessor's
-constexpr int kStreamWarps = 16;  // of CLUSTER's blocks where rows are on their way
+constexpr int kStreamWarps = 16;               // of CLUSTER's blocks where rows are on their way
 
 std::int64_t row_part_bytes(const Problem &p) { return part_bytes(accumulator_size(p.x_dtype)); }
 
@@ -90,8 +90,8 @@ Slabs spread_policy(const Problem &p, std::int64_t slab_bytes, Policy *policy) {
 namespace {
 
 // CLUSTER with rows on their way. False where a row is too short or too long for that, rows are too
-// few, or the card has too little shared memory. How many blocks share a row is a matter of how many
-// clusters find room, and may come out larger: see stream_plan.h.
+// few, or the card has too little shared memory. How many blocks share a row is a matter of how
+// many clusters find room, and may come out larger: see stream_plan.h.
 bool stream_policy(const DeviceCaps &caps, const Problem &p, Policy *policy) {
   const std::int64_t runs =
       ceil_div(p.cols, run_cols_of(p.cols, dtype_size(p.x_dtype), policy->packs));

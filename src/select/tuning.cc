@@ -51,14 +51,16 @@ constexpr TuningRow kSm90Half[] = {
     {24576, SOFTMAX_ALGO_BLOCK},  // 2048: 0.97, 16384: 0.95; warp 0.95, -; cluster -, 0.78
     // 32768: 0.94; cluster 0.74. M = 1, N = 32000, hot: 4.8 us; cluster 4.3
     {32768, SOFTMAX_ALGO_BLOCK, kFew, SOFTMAX_ALGO_CLUSTER},
-    // 40960: 0.84, 65536: 0.87, 262144: 0.81, 524288: 0.69; block 0.80, 0.85; grid 0.68, 0.69, 0.65, 0.63
+    // 40960: 0.84, 65536: 0.87, 262144: 0.81, 524288: 0.69; block 0.80, 0.85; grid 0.68, 0.69,
+    // 0.65, 0.63
     {524288, SOFTMAX_ALGO_CLUSTER},
     // 1048576: 0.61, 4194304: 0.53, 16777216: 0.50; cluster 0.49. M = 1, N = 1048576: 11 us; 14
     {kNoLimit, SOFTMAX_ALGO_GRID},
 };
 // Rows that lie in windows need room for one word more: just below a power of two WARP has none.
 constexpr TuningRow kSm90HalfOdd[] = {
-    {352, SOFTMAX_ALGO_TILE},     // 9: 0.33, 33: 0.65, 129: 0.68, 257: 0.67; warp 0.24, 0.23, 0.43, 0.43
+    {352,
+     SOFTMAX_ALGO_TILE},  // 9: 0.33, 33: 0.65, 129: 0.68, 257: 0.67; warp 0.24, 0.23, 0.43, 0.43
     {504, SOFTMAX_ALGO_WARP},     // 385: 0.59, 449: 0.69; block 0.41, 0.48; tile 0.38, 0.36
     {1016, SOFTMAX_ALGO_BLOCK},   // 511: 0.52, 769: 0.78, 1001: 0.95; warp 0.39, 0.60, 0.76
     {2040, SOFTMAX_ALGO_WARP},    // 1025: 0.65, 1537: 0.84; block 0.46, 0.63

@@ -272,8 +272,7 @@ TEST_CASE("few rows of WARP and BLOCK take a word a thread, in the order of many
         }
         wrong += few.few_lanes == lanes && few.packs == many.packs ? 0 : 1;
         // Whole runs, whose slots all exist; each row a block of its own.
-        wrong += few.threads_per_row >= words &&
-                         few.threads_per_row <= softmax::kFewMostWords &&
+        wrong += few.threads_per_row >= words && few.threads_per_row <= softmax::kFewMostWords &&
                          few.threads_per_row % 32 == 0 &&
                          few.threads_per_row % (lanes * few.packs) == 0 && few.rows_per_block == 1
                      ? 0

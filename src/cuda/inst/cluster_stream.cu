@@ -1,4 +1,5 @@
-// The cluster kernels for many rows, for every pair of types and way to memory: 512 threads a block.
+// The cluster kernels for many rows, for every pair of types and way to memory: 512 threads a
+// block.
 #include "cuda/cluster_stream.cuh"
 #include "cuda/inst/instantiate.cuh"
 

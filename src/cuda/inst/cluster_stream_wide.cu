@@ -1,4 +1,5 @@
-// The cluster kernels for many rows, for every pair of types and way to memory: 1024 threads a block.
+// The cluster kernels for many rows, for every pair of types and way to memory: 1024 threads a
+// block.
 #include "cuda/cluster_stream.cuh"
 #include "cuda/inst/instantiate.cuh"
 
@@ -13,8 +14,9 @@ const void *cluster_stream_wide_kernel_for(std::int32_t x, std::int32_t y, std::
     constexpr int kPacks = sizeof(X) == sizeof(Y) && sizeof(X) < 8 ? 8 : 4;
     constexpr RowAccess kAccess = decltype(way)::value;
     if (packs != kPacks) return nullptr;
-    return is_log ? address(cluster_stream_kernel<X, Y, kPacks, kAccess, kStreamWideThreads, true>)
-                  : address(cluster_stream_kernel<X, Y, kPacks, kAccess, kStreamWideThreads, false>);
+    return is_log
+               ? address(cluster_stream_kernel<X, Y, kPacks, kAccess, kStreamWideThreads, true>)
+               : address(cluster_stream_kernel<X, Y, kPacks, kAccess, kStreamWideThreads, false>);
   });
 }
 

@@ -28,9 +28,9 @@ __device__ __forceinline__ T lanes_max_or_nan(T value, int lanes) {
   return one[0];
 }
 
-// The largest over a whole warp, or a NaN. Whole warps have an instruction for integers, which takes
-// a fifth of five shuffles' time: floats are in the order of integers once the negative ones are
-// turned round, and a NaN, which max_or_nan has made positive, comes last.
+// The largest over a whole warp, or a NaN. Whole warps have an instruction for integers, which
+// takes a fifth of five shuffles' time: floats are in the order of integers once the negative ones
+// are turned round, and a NaN, which max_or_nan has made positive, comes last.
 __device__ __forceinline__ float warp_max_or_nan(float value) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
   return lanes_max_or_nan(value, kWarpThreads);

@@ -141,8 +141,8 @@ class SpreadRows {
       return merge_over<kRunsBits>(0, kWarpThreads, args_.slabs * warps(), part);
     } else {
       if (args_.slabs <= kFewParts) return merge_over<0>(0, kWarpThreads, args_.slabs, part);
-      const RowPart<Acc> some = merge_over<0>(
-          warp() * kWarpThreads, static_cast<int>(blockDim.x), args_.slabs, part);
+      const RowPart<Acc> some =
+          merge_over<0>(warp() * kWarpThreads, static_cast<int>(blockDim.x), args_.slabs, part);
       __syncthreads();  // not over what is still read of the row before
       if (run_.lane == 0) slots_[warp()] = some;
       __syncthreads();
