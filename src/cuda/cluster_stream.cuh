@@ -133,6 +133,7 @@ __global__ void __launch_bounds__(kMostThreads, 1) cluster_stream_kernel(RowArgs
     slots.initialise();
     cuda::ptx::fence_mbarrier_init(cuda::ptx::sem_release, cuda::ptx::scope_cluster);
   }
+  __syncthreads();  // no copy is asked for while a neighbour's barrier is still being made
   exchange.arrive();
   rows.fill();
   exchange.meet();

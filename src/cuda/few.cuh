@@ -183,9 +183,8 @@ class FewTerms {
 
  private:
   static constexpr bool kIsOneChain = sizeof(Y) == 2;  // as of RawPacks
-  static constexpr int kGroupPacks = 4;
   static constexpr int kTogether = FewPack<X, Y>::kTermsTogether;
-  static_assert(kIsOneChain || kTogether == kGroupPacks, "a chain of terms is a group");
+  static constexpr int kGroupPacks = kIsOneChain ? 4 : kTogether;  // a chain of terms is a group
   static constexpr int kSumBits =
       WarpRows<X, Y, kFewBlockPacks, RowAccess::kWords, 1, true, kFewBlockPacks>::kSumBits;
 
@@ -205,7 +204,7 @@ class FewTerms {
                                                        WideSum<Acc> *total) {
     if (packs >= kGroupPacks) {
       add_terms<1>(*total, sum);
-    } else if (packs == 2) {
+    } else if (kGroupPacks > 2 && packs == 2) {
       add_terms<kTogether / 2>(*total, sum);
     } else {
       add_terms<kTogether>(*total, sum);

@@ -8,6 +8,7 @@
 #include "cuda/backend.h"
 #include "cuda/driver.h"
 #include "cuda/kernels.h"
+#include "cuda/known_answers.h"
 #include "cuda/launch.h"
 #include "cuda/slab_plan.h"
 #include "cuda/stream_plan.h"
@@ -94,13 +95,26 @@ Launch plan(const DeviceCaps &caps, const Policy &policy, const Problem &problem
   return launch;
 }
 
+KnownAnswers known_blocks_per_sm;
+
+cudaError_t resident_blocks_per_sm(const Launch &launch, int ordinal, std::uint32_t *blocks) {
+  const std::uint64_t key =
+      KnownAnswers::key(launch.kernel, launch.block.x, launch.smem_bytes, ordinal);
+  if (known_blocks_per_sm.find(key, blocks)) return cudaSuccess;
+  int count = 0;
+  const cudaError_t error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+      &count, launch.kernel, static_cast<int>(launch.block.x), launch.smem_bytes);
+  *blocks = static_cast<std::uint32_t>(count);
+  if (error == cudaSuccess) known_blocks_per_sm.insert(key, *blocks);
+  return error;
+}
+
 // GRID: in the caller's workspace where it is large enough and lies as counters must, else in
 // stream-ordered memory, which in a capture becomes the graph's own.
 cudaError_t enqueue_with_workspace(Launch *launch, const Problem &problem, const Buffers &buffers,
                                    const DeviceCaps &caps, cudaStream_t stream) {
-  int blocks_per_sm = 0;
-  if (cudaError_t error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-          &blocks_per_sm, launch->kernel, static_cast<int>(launch->block.x), launch->smem_bytes)) {
+  std::uint32_t blocks_per_sm = 0;
+  if (cudaError_t error = resident_blocks_per_sm(*launch, caps.ordinal, &blocks_per_sm)) {
     return error;
   }
   fit_grid(std::int64_t{blocks_per_sm} * caps.sm_count, problem, launch);

@@ -2,12 +2,11 @@
 #include "cuda/stream_plan.h"
 
 #include <algorithm>
-#include <atomic>
-#include <climits>
 #include <cstdint>
 
 #include "core/dtype.h"
 #include "core/slabs.h"
+#include "cuda/known_answers.h"
 
 namespace softmax {
 namespace {
@@ -17,48 +16,22 @@ constexpr int kWideWarps = 32;
 // Blocks with fewer warps meet more often than they work.
 constexpr int kLeastWarps = 6;
 
+constexpr int kMostTeams = 1023;
+
 struct Shape {
-  int blocks = 0;  // that share a row; 0: none found
+  int blocks = 0;  // that share a row, up to 16; 0: none found
   int teams = 0;   // at once
   bool is_wide = false;
+
+  std::uint32_t packed() const {
+    return static_cast<std::uint32_t>(blocks | (is_wide ? 32 : 0) | teams << 6);
+  }
+  static Shape unpacked(std::uint32_t word) {
+    return {static_cast<int>(word & 31), static_cast<int>(word >> 6), (word & 32) != 0};
+  }
 };
 
-// Shapes that have been worked out, as (key, shape) in one word each. A slot lost to a collision is
-// only worked out again.
-class KnownShapes {
- public:
-  bool find(std::uint64_t key, Shape *shape) const {
-    const std::uint64_t word = slot(key).load(std::memory_order_relaxed);
-    if (word == 0 || word >> kShapeBits != key >> kShapeBits) return false;
-    shape->blocks = static_cast<int>(word & 31);
-    shape->is_wide = (word >> 5 & 1) != 0;
-    shape->teams = static_cast<int>(word >> 6 & kMostTeams);
-    return true;
-  }
-  void insert(std::uint64_t key, const Shape &shape) {
-    const std::uint64_t kept = static_cast<std::uint64_t>(shape.blocks) |
-                               (shape.is_wide ? 32u : 0u) |
-                               static_cast<std::uint64_t>(shape.teams) << 6;
-    slot(key).store(key >> kShapeBits << kShapeBits | kept, std::memory_order_relaxed);
-  }
-
-  static std::uint64_t key(const void *kernel, std::int64_t runs, int device) {
-    std::uint64_t hash = reinterpret_cast<std::uintptr_t>(kernel);
-    hash = (hash ^ static_cast<std::uint64_t>(runs)) * 0x9e3779b97f4a7c15u;
-    hash ^= hash >> 29;
-    hash = (hash ^ static_cast<std::uint64_t>(device)) * 0x9e3779b97f4a7c15u;
-    return hash ^ hash >> 29;
-  }
-
-  static constexpr int kMostTeams = 1023;
-
- private:
-  std::atomic<std::uint64_t> &slot(std::uint64_t key) const { return slots_[key >> 56]; }
-  static constexpr int kShapeBits = 16;
-  mutable std::atomic<std::uint64_t> slots_[256] = {};
-};
-
-KnownShapes known_shapes;
+KnownAnswers known_shapes;
 
 void set_shape(std::int64_t runs, int blocks, Launch *launch) {
   const std::int64_t warps = ceil_div(runs, blocks);
@@ -88,7 +61,7 @@ cudaError_t best_of(const DeviceCaps &caps, std::int64_t runs, bool is_wide, int
     set_shape(runs, blocks, launch);
     int teams = 0;
     if (cudaError_t error = resident_clusters(*launch, caps.ordinal, &teams)) return error;
-    teams = std::min(teams, KnownShapes::kMostTeams);
+    teams = std::min(teams, kMostTeams);
     const double value = worth(runs, warps, teams);
     if (teams == 0 || value < *best_worth) continue;
     *best_worth = value;
@@ -128,11 +101,15 @@ cudaError_t plan_stream(const DeviceCaps &caps, const Policy &policy, const Prob
   launch->args.slots = policy.stages;
   launch->args.slot_bytes = static_cast<std::int32_t>(stream_slot_bytes(policy.packs));
   Shape shape;
-  const std::uint64_t key = KnownShapes::key(kernels.narrow, runs, caps.ordinal);
-  if (!known_shapes.find(key, &shape)) {
+  std::uint32_t known = 0;
+  const std::uint64_t key =
+      KnownAnswers::key(kernels.narrow, static_cast<std::uint64_t>(runs), 0, caps.ordinal);
+  if (known_shapes.find(key, &known)) {
+    shape = Shape::unpacked(known);
+  } else {
     if (cudaError_t error = find_shape(caps, runs, kernels, launch, &shape)) return error;
     if (shape.blocks == 0) return cudaErrorInvalidConfiguration;
-    known_shapes.insert(key, shape);
+    known_shapes.insert(key, shape.packed());
   }
   launch->kernel = shape.is_wide ? kernels.wide : kernels.narrow;
   set_shape(runs, shape.blocks, launch);

@@ -1,5 +1,6 @@
 // WARP, BLOCK and CLUSTER for few rows: another kernel than for many, and the same bits.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <string>
 #include <vector>
@@ -59,6 +60,16 @@ Elements first_rows(const Elements &x, std::int64_t cols) {
   return first;
 }
 
+// A float64 NaN has the payload of some operand, and of which one is nobody's promise.
+Elements with_one_nan(Elements y) {
+  if (y.dtype != SOFTMAX_DTYPE_F64) return y;
+  for (std::size_t k = 0; k < y.bytes.size() / sizeof(double); ++k) {
+    const auto at = static_cast<std::int64_t>(k);
+    if (std::isnan(y[at])) y.set(at, std::numeric_limits<double>::quiet_NaN());
+  }
+  return y;
+}
+
 // The rows as few, by two kernels: both operations, aligned and not, apart and in place.
 void check_few(Runner &runner, const TypePair &types, softmax_algo_t algo, std::int64_t cols,
                int turn) {
@@ -75,7 +86,7 @@ void check_few(Runner &runner, const TypePair &types, softmax_algo_t algo, std::
     problem.empty_is_zero = turn % 2 == 0;
     problem.rows = many;
     std::string failure;
-    const Elements expected = first_rows(runner.run(problem, x, &failure), cols);
+    const Elements expected = with_one_nan(first_rows(runner.run(problem, x, &failure), cols));
     CHECK(failure == "");
     problem.rows = kFew;
     for (int way = 0; way < 4; ++way) {
@@ -83,7 +94,7 @@ void check_few(Runner &runner, const TypePair &types, softmax_algo_t algo, std::
       problem.y_offset = way == 1 ? 1 : 0;
       problem.in_place = way > 1;
       if (problem.in_place && !can_be_in_place(types)) continue;
-      const Elements y = runner.run(problem, few_x, &failure);
+      const Elements y = with_one_nan(runner.run(problem, few_x, &failure));
       INFO(to_text(problem) << ", rows of kind " << kFew * turn << " " << failure);
       CHECK((failure.empty() && y.bytes == expected.bytes));
     }

@@ -153,7 +153,7 @@ TEST_CASE("rows on their way to a cluster come from their tensor alone", "[sanit
   int turn = 0;
   for (const int pair : {0, 2, 5}) {
     const TypePair &types = kTypePairs[pair];
-    for (const std::int64_t cols : {4100, 8203}) {
+    for (const std::int64_t cols : {8200, 8203}) {
       const std::int64_t rows =
           device().least_many_rows(SOFTMAX_ALGO_CLUSTER, types.x, types.y, cols);
       CHECK(rows > 1);
@@ -183,7 +183,7 @@ TEST_CASE("no kernel with a row in registers leaves a tensor at any address", "[
         const Reference reference = make_reference(x, rows, cols);
         for (const softmax_algo_t algo : device().algorithms_for(types.x, types.y, cols)) {
           if (algo != SOFTMAX_ALGO_WARP && algo != SOFTMAX_ALGO_BLOCK) continue;
-          for (int offset = 0; offset < 16; offset += rows > 5 ? 16 : 5) {
+          for (int offset = 0; offset<16; offset += rows> 5 ? 16 : 5) {
             ++turn;
             Problem problem = problem_in_turn(algo, types, rows, cols, turn);
             problem.x_offset = (offset + turn) % 8;
