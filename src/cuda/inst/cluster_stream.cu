@@ -1,22 +1,11 @@
-// The cluster kernels for many rows, for every pair of types and way to memory: 512 threads a
-// block.
-#include "cuda/cluster_stream.cuh"
-#include "cuda/inst/instantiate.cuh"
+// The cluster kernels for many rows, 512 threads a block.
+#include "cuda/inst/cluster_stream_for.cuh"
 
 namespace softmax {
 
 const void *cluster_stream_kernel_for(std::int32_t x, std::int32_t y, std::int32_t packs,
                                       RowAccess access, bool is_log) {
-  return for_access(x, y, access, [=](auto types, auto way) -> const void * {
-    using X = typename decltype(types)::X;
-    using Y = typename decltype(types)::Y;
-    // As many packs as CLUSTER's few rows have: see cluster_policy.
-    constexpr int kPacks = sizeof(X) == sizeof(Y) && sizeof(X) < 8 ? 8 : 4;
-    constexpr RowAccess kAccess = decltype(way)::value;
-    if (packs != kPacks) return nullptr;
-    return is_log ? address(cluster_stream_kernel<X, Y, kPacks, kAccess, kStreamThreads, true>)
-                  : address(cluster_stream_kernel<X, Y, kPacks, kAccess, kStreamThreads, false>);
-  });
+  return cluster_stream_for<kStreamThreads>(x, y, packs, access, is_log);
 }
 
 }  // namespace softmax

@@ -1,0 +1,25 @@
+// The cluster kernels for many rows, for every pair of types, way to memory and operation, with so
+// many threads a block: each number of them is a file of its own, for the time it takes to build.
+#pragma once
+
+#include "cuda/cluster_stream.cuh"
+#include "cuda/inst/instantiate.cuh"
+
+namespace softmax {
+
+template <int kMostThreads>
+const void *cluster_stream_for(std::int32_t x, std::int32_t y, std::int32_t packs, RowAccess access,
+                               bool is_log) {
+  return for_access(x, y, access, [=](auto types, auto way) -> const void * {
+    using X = typename decltype(types)::X;
+    using Y = typename decltype(types)::Y;
+    // As many packs as CLUSTER's few rows have: see cluster_policy.
+    constexpr int kPacks = sizeof(X) == sizeof(Y) && sizeof(X) < 8 ? 8 : 4;
+    constexpr RowAccess kAccess = decltype(way)::value;
+    if (packs != kPacks) return nullptr;
+    return is_log ? address(cluster_stream_kernel<X, Y, kPacks, kAccess, kMostThreads, true>)
+                  : address(cluster_stream_kernel<X, Y, kPacks, kAccess, kMostThreads, false>);
+  });
+}
+
+}  // namespace softmax
