@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "core/held_rows.h"
+#include "core/window.h"
 
 namespace softmax {
 
@@ -48,10 +49,19 @@ constexpr Slabs cut_row(std::int64_t cols, int element_bytes, int packs, std::in
 
 // A slot holds a range at any offset from a line's boundary.
 constexpr std::int64_t slot_bytes(std::int64_t range_bytes) {
-  return round_up(range_bytes + 128, 128);
+  return round_up(range_bytes + kLineBytes, kLineBytes);
 }
 
-// CLUSTER with rows on their way: a slot for a warp's run.
+// Blocks of a cluster, at most.
+constexpr int most_cluster_blocks(int compute_capability) {
+  return compute_capability < 120 ? 16 : 8;
+}
+
+// CLUSTER with rows on their way: warps of a block, at most, of a kernel with registers enough, and
+// of one with half as many, for rows so long that too few blocks of the first kind find room; and a
+// slot for a warp's run.
+constexpr int kStreamWarps = 16;
+constexpr int kStreamWideWarps = 32;
 constexpr std::int64_t stream_slot_bytes(int packs) { return slot_bytes(run_bytes(packs)); }
 
 // A row's part, as it travels: RowPart of the accumulator type.

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "cuda/prim/part_merge.cuh"
-#include "cuda/prim/warp_rows.cuh"
+#include "cuda/prim/warp_runs.cuh"
 
 namespace softmax {
 

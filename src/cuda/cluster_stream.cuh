@@ -11,10 +11,8 @@
 
 namespace softmax {
 
-// Threads of a block: where a row is so long that this many blocks of the first kind would find too
-// little room, of the second, which have half the registers.
-constexpr int kStreamThreads = 512;
-constexpr int kStreamWideThreads = 1024;
+constexpr int kStreamThreads = kStreamWarps * kWarpThreads;
+constexpr int kStreamWideThreads = kStreamWideWarps * kWarpThreads;
 
 #if SOFTMAX_BULK_COPY
 
@@ -133,7 +131,8 @@ __global__ void __launch_bounds__(kMostThreads, 1) cluster_stream_kernel(RowArgs
     slots.initialise();
     cuda::ptx::fence_mbarrier_init(cuda::ptx::sem_release, cuda::ptx::scope_cluster);
   }
-  __syncthreads();  // no copy is asked for while a neighbour's barrier is still being made
+  // No copy is asked for while a neighbour's barrier is still being made: racecheck reports the two.
+  __syncthreads();
   exchange.arrive();
   rows.fill();
   exchange.meet();

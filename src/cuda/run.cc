@@ -16,14 +16,14 @@
 namespace softmax {
 namespace {
 
-// Rows in registers: the kernel also depends on what a thread holds, and on how the rows lie in
-// memory. No bit depends on the latter.
+// How the rows lie in memory: kernels differ by it, and no bit does.
 RowAccess access_of(const Problem &problem, const Buffers &buffers) {
   return row_access(problem.cols, dtype_size(problem.x_dtype),
                     reinterpret_cast<std::uintptr_t>(buffers.x),
                     reinterpret_cast<std::uintptr_t>(buffers.y));
 }
 
+// Rows in registers: the kernel also depends on what a thread holds.
 const void *held_kernel_for(const Policy &policy, const Problem &problem, const Buffers &buffers) {
   const auto look_up = [&](auto kernel_for_rows) {
     return kernel_for_rows(problem.x_dtype, problem.y_dtype, policy.packs,

@@ -11,12 +11,8 @@
 namespace softmax {
 namespace {
 
-constexpr int kNarrowWarps = 16;
-constexpr int kWideWarps = 32;
-// Blocks with fewer warps meet more often than they work.
-constexpr int kLeastWarps = 6;
-
-constexpr int kMostTeams = 1023;
+constexpr int kLeastWarps = 6;    // of a block: of shapes with fewer none was measured
+constexpr int kMostTeams = 1023;  // what a packed shape has bits for
 
 struct Shape {
   int blocks = 0;  // that share a row, up to 16; 0: none found
@@ -51,7 +47,7 @@ double worth(std::int64_t runs, std::int64_t warps, int teams) {
 // Of one kernel, and of equals the one with the smaller blocks.
 cudaError_t best_of(const DeviceCaps &caps, std::int64_t runs, bool is_wide, int most_blocks,
                     Launch *launch, Shape *best, double *best_worth) {
-  const int most_warps = is_wide ? kWideWarps : kNarrowWarps;
+  const int most_warps = is_wide ? kStreamWideWarps : kStreamWarps;
   std::int64_t last_warps = 0;
   for (int blocks = 2; blocks <= most_blocks; ++blocks) {
     const std::int64_t warps = ceil_div(runs, blocks);
@@ -72,15 +68,16 @@ cudaError_t best_of(const DeviceCaps &caps, std::int64_t runs, bool is_wide, int
 
 cudaError_t find_shape(const DeviceCaps &caps, std::int64_t runs, const StreamKernels &kernels,
                        Launch *launch, Shape *shape) {
-  const int most_blocks = caps.compute_capability < 120 ? 16 : 8;
+  const int most_blocks = most_cluster_blocks(caps.compute_capability);
   double narrow_worth = 0.0;
   launch->kernel = kernels.narrow;
   if (cudaError_t error = best_of(caps, runs, false, most_blocks, launch, shape, &narrow_worth)) {
     return error;
   }
-  // An H200 has 2112 narrow warps at once. With 1800 of them at work they are quicker than any
-  // number of wide ones, with 1400 slower.
-  const int all = kNarrowWarps * caps.sm_count;
+  // An H200 has 2112 narrow warps at once. In a sweep over all shapes (2^27 elements, cold) they
+  // were quicker than any number of wide ones where 1500 and more were at work, and slower from
+  // 1400 down.
+  const int all = kStreamWarps * caps.sm_count;
   if (narrow_worth >= 0.7 * all) return cudaSuccess;
   Shape wide;
   double wide_worth = 0.0;

@@ -19,7 +19,6 @@ constexpr int kMostSpreadThreads = 512;
 constexpr std::int64_t kReservedBytes = 1024;  // of shared memory, by the system, a block
 constexpr std::int64_t kStaticBytes = 1024;    // at most, of the kernels' own
 constexpr int kRegisters = 65536;              // a multiprocessor's
-constexpr int kStreamWarps = 16;               // of CLUSTER's blocks where rows are on their way
 
 std::int64_t row_part_bytes(const Problem &p) { return part_bytes(accumulator_size(p.x_dtype)); }
 
@@ -39,8 +38,6 @@ int blocks_with(const DeviceCaps &caps, const Problem &p, int threads, std::int6
   const std::int64_t by_threads = kRegisters / registers / threads;
   return static_cast<int>(std::max<std::int64_t>(1, std::min(by_smem, by_threads)));
 }
-
-int most_cluster_blocks(const DeviceCaps &caps) { return caps.compute_capability < 120 ? 16 : 8; }
 
 int power_of_two_at_least(std::int64_t value, int least, int most) {
   int result = least;
@@ -95,15 +92,15 @@ namespace {
 bool stream_policy(const DeviceCaps &caps, const Problem &p, Policy *policy) {
   const std::int64_t runs =
       ceil_div(p.cols, run_cols_of(p.cols, dtype_size(p.x_dtype), policy->packs));
-  const std::int64_t most_blocks = most_cluster_blocks(caps);
+  const std::int64_t most_blocks = most_cluster_blocks(caps.compute_capability);
   const std::int64_t most_warps =
-      runs <= most_blocks * kStreamWarps ? kStreamWarps : 2 * kStreamWarps;
+      runs <= most_blocks * kStreamWarps ? kStreamWarps : kStreamWideWarps;
   const std::int64_t blocks = std::max<std::int64_t>(2, ceil_div(runs, most_warps));
   const std::int64_t warps = ceil_div(runs, blocks);
   if (blocks > most_blocks || p.rows > INT32_MAX) return false;
   // The most that any number of blocks needs.
   const std::int64_t bytes = 2 * kMostClusterRuns * row_part_bytes(p) + kStaticBytes +
-                             2 * kStreamWarps * ring_bytes(stream_slot_bytes(policy->packs), 1);
+                             kStreamWideWarps * ring_bytes(stream_slot_bytes(policy->packs), 1);
   if (bytes > caps.smem_per_block_bytes) return false;
   // A cluster for every row is sooner done while there are few of them.
   constexpr std::int64_t kFewRounds = 4;
@@ -123,7 +120,7 @@ bool stream_policy(const DeviceCaps &caps, const Problem &p, Policy *policy) {
 bool cluster_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char *why,
                     std::size_t cap) {
   if (!has_bulk_copies(caps, why, cap)) return false;
-  const int most_blocks = most_cluster_blocks(caps);
+  const int most_blocks = most_cluster_blocks(caps.compute_capability);
   // The smallest slabs of which a cluster takes one a block: 16, 32 or 64 KB. Where that would be
   // most of a multiprocessor for every block, two of 32 KB are better than one of 64.
   const std::int64_t row_bytes = p.cols * dtype_size(p.x_dtype);

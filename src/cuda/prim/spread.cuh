@@ -13,7 +13,7 @@
 #include "core/window.h"
 #include "cuda/prim/bulk.cuh"
 #include "cuda/prim/part_merge.cuh"
-#include "cuda/prim/warp_rows.cuh"
+#include "cuda/prim/warp_runs.cuh"
 
 namespace softmax {
 

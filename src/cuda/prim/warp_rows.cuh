@@ -8,36 +8,16 @@
 #pragma once
 
 #include "core/held_rows.h"
+#include "cuda/prim/compile.cuh"
 #include "cuda/prim/held.cuh"
 #include "cuda/prim/part_merge.cuh"
 #include "cuda/prim/word_ends.cuh"
 
 namespace softmax {
 
-// Blocks a multiprocessor for __launch_bounds__: as wished, where so many threads can be resident.
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-constexpr int kResidentThreads = 1024;
-#else
-constexpr int kResidentThreads = 1536;
-#endif
-template <int kWished, int kThreads>
-constexpr int kResident =
-    kWished *kThreads < kResidentThreads ? kWished : kResidentThreads / kThreads;
-
 // How results are stored. kStreaming is the other to be tried: y is not read again here, but it may
 // be by the caller's next kernel.
 constexpr StoreHint kHeldStoreHint = StoreHint::kNone;
-
-// For the compiler a value of its own each time: the comparisons of loading would otherwise be kept
-// for storing, a register of predicates and its unpacking for each.
-__device__ __forceinline__ int anew(int value) {
-  asm volatile("" : "+r"(value));
-  return value;
-}
-__device__ __forceinline__ std::int64_t anew(std::int64_t value) {
-  asm volatile("" : "+l"(value));
-  return value;
-}
 
 // kOneRow: the lanes of a warp have one row. kFullPacks: as many packs as are mostly full in all
 // lanes, for which there is code without a check a column.
@@ -444,21 +424,6 @@ struct WarpRows {
         }
         held[r].turn();
       }
-    }
-  }
-};
-
-// A warp's run of one long row. In a window the last lane's last pack may be half a word.
-template <typename X, typename Y, int kPacks, RowAccess access>
-struct WarpRuns : WarpRows<X, Y, kPacks, access, 1, true,
-                           access == RowAccess::kWindow && sizeof(X) == 2 ? kPacks - 1 : kPacks> {
-  // How many columns it has in a row of so many.
-  static __device__ __forceinline__ int run_cols(std::int64_t cols) {
-    constexpr int kCols = kPackCols<X>;
-    if constexpr (access == RowAccess::kWindow) {
-      return run_words(kPacks, cols, static_cast<int>(sizeof(X))) * kCols;
-    } else {
-      return kWarpThreads * kPacks * kCols;
     }
   }
 };

@@ -132,7 +132,8 @@ TEST_CASE("every thread shape that the selector names is right", "[mistakes]") {
       for (std::int64_t cols = 1; cols <= 70000; cols = cols < 64 ? cols + 1 : cols + cols / 16) {
         const auto taking = device().algorithms_for(types.x, types.y, cols);
         if (std::find(taking.begin(), taking.end(), algo) == taking.end()) break;
-        // Of few rows; or, where a block then has one, in turn of many.
+        // Of few rows; or, where a block then has one, in turn of many. Of long rows, of which
+        // CLUSTER's many would be hundreds, test_few_rows.cc compares the two.
         const std::int64_t many = cols % 2 == 0 || cols > 4096
                                       ? 1
                                       : device().least_many_rows(algo, types.x, types.y, cols);

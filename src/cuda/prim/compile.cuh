@@ -1,0 +1,30 @@
+// What kernels tell the compiler: how many blocks are to be resident, and which values it is not to
+// take for ones that it has.
+#pragma once
+
+#include <cstdint>
+
+namespace softmax {
+
+// Blocks a multiprocessor for __launch_bounds__: as wished, where so many threads can be resident.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+constexpr int kResidentThreads = 1024;
+#else
+constexpr int kResidentThreads = 1536;
+#endif
+template <int kWished, int kThreads>
+constexpr int kResident =
+    kWished *kThreads < kResidentThreads ? kWished : kResidentThreads / kThreads;
+
+// For the compiler a value of its own each time: the comparisons of loading would otherwise be kept
+// for storing, a register of predicates and its unpacking for each.
+__device__ __forceinline__ int anew(int value) {
+  asm volatile("" : "+r"(value));
+  return value;
+}
+__device__ __forceinline__ std::int64_t anew(std::int64_t value) {
+  asm volatile("" : "+l"(value));
+  return value;
+}
+
+}  // namespace softmax
