@@ -131,7 +131,8 @@ __global__ void __launch_bounds__(kMostThreads, 1) cluster_stream_kernel(RowArgs
     slots.initialise();
     cuda::ptx::fence_mbarrier_init(cuda::ptx::sem_release, cuda::ptx::scope_cluster);
   }
-  // No copy is asked for while a neighbour's barrier is still being made: racecheck reports the two.
+  // No copy is asked for while a neighbour's barrier is still being made: racecheck reports the
+  // two.
   __syncthreads();
   exchange.arrive();
   rows.fill();
