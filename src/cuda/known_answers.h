@@ -23,8 +23,10 @@ class KnownAnswers {
 
   // Of a kernel, two numbers that say what it is launched for, and a device.
   static std::uint64_t key(const void *kernel, std::uint64_t a, std::uint64_t b, int device) {
-    std::uint64_t hash = reinterpret_cast<std::uintptr_t>(kernel);
-    const std::uint64_t parts[] = {a, b, static_cast<std::uint64_t>(device)};
+    // Mixed before the first number joins: kernels' addresses differ by no more than such numbers.
+    std::uint64_t hash = 0;
+    const std::uint64_t parts[] = {reinterpret_cast<std::uintptr_t>(kernel), a, b,
+                                   static_cast<std::uint64_t>(device)};
     for (const std::uint64_t part : parts) {
       hash = (hash ^ part) * 0x9e3779b97f4a7c15u;
       hash ^= hash >> 29;
