@@ -23,13 +23,41 @@ constexpr int warp_only_lanes(int packs) {
   return packs == 2 ? kWarpLineLanes : packs == kWarpMostPacks ? 32 : 0;
 }
 
+// Rows of odd length, of which a lane of WARP or TILE has every `lanes`-th element. They come to
+// registers from shared memory, mostly: there nothing is gained by neighbouring lanes having
+// neighbouring elements, and the fewer lanes share a row the less is reduced and left idle.
+struct UnitShape {
+  int lanes;
+  int packs;  // a power of two; 0: more than a warp holds
+};
+constexpr UnitShape unit_shape(std::int64_t cols, int x_bytes) {
+  const int pack_cols = kHeldPackBytes / x_bytes;
+  const std::int64_t words = cols / pack_cols + (cols % pack_cols != 0 ? 1 : 0);
+  if (words > 32 * kWarpMostPacks) return {32, 0};
+  int packs = 1;
+  while (packs < kWarpMostPacks && packs < words) packs *= 2;
+  int lanes = 1;
+  while (lanes * packs < words) lanes *= 2;
+  return {lanes, packs};
+}
+
+// Packs of a lane that have elements of such a row.
+constexpr int used_packs(std::int64_t cols, int x_bytes, int lanes) {
+  const int step = lanes * (kHeldPackBytes / x_bytes);
+  return static_cast<int>((cols + step - 1) / step);
+}
+
+// TILE: threads of a block, at most, and tiles of a block.
+constexpr int kTileThreads = 128;
+constexpr int kMostTiles = 4;
+
 // BLOCK: up to this many threads hold four packs each and leave room for three blocks on a
 // multiprocessor; longer rows take twice as many packs, or, where 16-bit values are held as float32
 // and eight packs of them are too many, twice the threads.
-// Sixteen-bit rows turn to eight packs at half the threads: an element costs little there, and the
-// merging of warps is shared by twice as many.
-constexpr int block_most_threads_of_four(int x_bytes, bool widened) {
-  return widened ? 1024 : (x_bytes == 2 ? 256 : 512);
+// Sixteen-bit rows of words turn to eight packs at half the threads: an element costs little there,
+// and the merging of warps is shared by twice as many.
+constexpr int block_most_threads_of_four(int x_bytes, bool widened, bool by_units) {
+  return widened ? 1024 : (x_bytes == 2 && !by_units ? 256 : 512);
 }
 constexpr int block_most_packs(bool widened) { return widened ? 4 : 8; }
 constexpr int block_most_threads(int packs, bool widened) {
@@ -63,11 +91,13 @@ SOFTMAX_HD constexpr bool is_whole_words(std::int64_t cols, int x_bytes) {
   return cols % (kHeldPackBytes / x_bytes) == 0;
 }
 
-// Rows of odd length go element by element where an element has 4 bytes or 8: four loads instead of
-// one are less than what a window takes. Two bytes are too few for that. Between the other two ways
-// the address decides, and every lane has the same columns, canonically.
+// Rows of odd length begin anywhere in a word. They go element by element, four or more loads
+// instead of one, which is less than what a window takes, but for long ones of two bytes an
+// element: those find too few threads for that. Of the other two ways the address decides, and
+// every lane has the same columns, canonically.
+constexpr std::int64_t kMostHalfUnits = 16384;
 constexpr bool goes_by_units(std::int64_t cols, int x_bytes) {
-  return x_bytes > 2 && !is_whole_words(cols, x_bytes);
+  return !is_whole_words(cols, x_bytes) && (x_bytes > 2 || cols <= kMostHalfUnits);
 }
 constexpr RowAccess row_access(std::int64_t cols, int x_bytes, std::uintptr_t x, std::uintptr_t y) {
   if (goes_by_units(cols, x_bytes)) return RowAccess::kUnits;
@@ -78,11 +108,18 @@ constexpr RowAccess row_access(std::int64_t cols, int x_bytes, std::uintptr_t x,
 // Whether rows of such a length always lie in windows. Those are up to a word longer than the row,
 // for which there is room then.
 SOFTMAX_HD constexpr bool is_always_window(std::int64_t cols, int x_bytes) {
-  return x_bytes == 2 && !is_whole_words(cols, x_bytes);
+  return x_bytes == 2 && cols > kMostHalfUnits && !is_whole_words(cols, x_bytes);
 }
 // Words that a warp's run of a long row has, where each lane has so many packs.
 SOFTMAX_HD constexpr int run_words(int packs, std::int64_t cols, int x_bytes) {
   return 32 * packs - (is_always_window(cols, x_bytes) ? 1 : 0);
+}
+
+// Sixteen-bit values that come element by element are held as float32 by WARP and TILE, in twice
+// the registers and with fewer instructions than words. Where a row has several warps they must be
+// many, to have enough on their way.
+constexpr bool has_float_units(std::int64_t cols, int x_bytes, int y_bytes) {
+  return x_bytes == 2 && y_bytes == 2 && goes_by_units(cols, x_bytes);
 }
 
 }  // namespace softmax

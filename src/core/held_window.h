@@ -83,6 +83,16 @@ struct PositionSums {
     if (pack % kGroupPacks == kGroupPacks - 1) add_group<kTogether>(0, total);
   }
 
+  // The same by halves of packs, from the first on as far as there are any: `sum` begins at 0. Then
+  // add_to.
+  template <int kHalf>
+  SOFTMAX_HD void add_half(int pack, int half, const T (&term)[kHalf]) {
+    SOFTMAX_UNROLL
+    for (int i = 0; i < kHalf; ++i) {
+      T &to = sum[pack / kGroupPacks][half * kHalf + i];
+      to = pack % kGroupPacks == 0 ? term[i] : to + term[i];
+    }
+  }
   // Of a window, whose pack kPacks is the tail. The first `foreign` elements of a pack are
   // canonically the pack before's: `shift` in member 0, none in others. Starting from 0 instead of
   // the first term changes nothing, and nor does adding 0: terms are not negative.

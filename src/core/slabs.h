@@ -67,27 +67,23 @@ constexpr std::int64_t stream_slot_bytes(int packs) { return slot_bytes(run_byte
 // A row's part, as it travels: RowPart of the accumulator type.
 constexpr std::int64_t part_bytes(int accumulator_bytes) { return 4 * accumulator_bytes; }
 
+// GRID: parts of a row, at most, that one warp merges alone.
+constexpr int kFewParts = 128;
+
 // GRID: a line for the counter of a team, so that teams do not wait on each other's.
 constexpr std::int64_t kTeamCounterBytes = 128;
 
-// TILE: slots and their barriers.
+// Slots and their barriers.
 constexpr std::int64_t ring_bytes(std::int64_t slot, int slots) { return (slot + 8) * slots; }
 
-// TILE: whole rows that fill about `tile_bytes`, a multiple of what the block takes at once where
-// that is not too many.
-constexpr std::int64_t tile_rows(std::int64_t row_bytes, std::int64_t tile_bytes, int at_once) {
-  const std::int64_t fitting = tile_bytes / row_bytes;
-  if (fitting < 1) return 1;
-  return fitting < at_once ? fitting : fitting / at_once * at_once;
-}
-
-// TILE: how far apart the rows are that a warp takes together, for its lanes to meet 32 different
-// banks of shared memory: as much as makes the distance an odd multiple of the bytes that a row's
-// lanes read at once.
-constexpr std::int64_t row_spread(std::int64_t row_bytes, int lanes) {
+// TILE: how far apart the rows are that a warp takes together, as a power of two, for its lanes to
+// meet different banks of shared memory: as much as makes the distance an odd multiple of the bytes
+// that a row's lanes read at once, as far as a block's warps go.
+constexpr int row_spread_bits(std::int64_t row_bytes, int lanes_bytes, int warps) {
   const std::int64_t power_of_two_in_row = row_bytes & -row_bytes;
-  const std::int64_t spread = 4 * lanes / power_of_two_in_row;
-  return spread < 1 ? 1 : spread > 32 ? 32 : spread;
+  int bits = 0;
+  while (2 << bits <= warps && (power_of_two_in_row << bits) < lanes_bytes) ++bits;
+  return bits;
 }
 
 }  // namespace softmax

@@ -11,9 +11,10 @@
 namespace softmax {
 
 // Threads of a block and blocks on a multiprocessor that the compiler keeps registers for.
-template <typename X, typename Y, int kPacks>
+template <typename X, typename Y, int kPacks, RowAccess access>
 constexpr int kBlockMaxThreads = kPacks == 4
-                                     ? block_most_threads_of_four(sizeof(X), sizeof(X) < sizeof(Y))
+                                     ? block_most_threads_of_four(sizeof(X), sizeof(X) < sizeof(Y),
+                                                                  access == RowAccess::kUnits)
                                      : 1024;
 template <typename X, int kPacks, RowAccess access>
 constexpr int kBlockResidentThreads = sizeof(X) == 8 ||
@@ -23,9 +24,9 @@ constexpr int kBlockResidentThreads = sizeof(X) == 8 ||
 
 template <typename X, typename Y, int kPacks, RowAccess access>
 __global__ void __launch_bounds__(
-    kBlockMaxThreads<X, Y, kPacks>,
-    kResident<kBlockResidentThreads<X, kPacks, access> / kBlockMaxThreads<X, Y, kPacks>,
-              kBlockMaxThreads<X, Y, kPacks>>) block_kernel(RowArgs args) {
+    kBlockMaxThreads<X, Y, kPacks, access>,
+    kResident<kBlockResidentThreads<X, kPacks, access> / kBlockMaxThreads<X, Y, kPacks, access>,
+              kBlockMaxThreads<X, Y, kPacks, access>>) block_kernel(RowArgs args) {
   using Acc = AccOf<X>;
   __shared__ PartSlots<Acc, kWarpThreads> parts;
   using Run = WarpRuns<X, Y, kPacks, access>;
@@ -33,7 +34,7 @@ __global__ void __launch_bounds__(
 
   const int warp = threadIdx.x / kWarpThreads;
   run.take_one_row();
-  const int run_cols = Run::run_cols(args.cols);
+  const int run_cols = Run::run_cols(args);
   const int first_col = warp * run_cols;
   const int left = static_cast<int>(args.cols) - first_col;
   run.cols = left < run_cols ? left : run_cols;
@@ -44,7 +45,7 @@ __global__ void __launch_bounds__(
     run.set_place(first, args.rows * args.cols);
     run.load(x);
 
-    const Acc max = warp_max_or_nan(run.held[0].max());
+    const Acc max = warp_max_or_nan(run.max(0));
     RowPart<Acc> part = warp_part<Run::kSumBits>(run.sum(0, max, args.is_log), args.is_log);
     const int warps = blockDim.x / kWarpThreads;
     if (warps > 1) {

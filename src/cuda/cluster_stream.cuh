@@ -8,6 +8,7 @@
 #pragma once
 
 #include "cuda/cluster.cuh"
+#include "cuda/prim/run_slots.cuh"
 
 namespace softmax {
 
@@ -28,7 +29,7 @@ class StreamedRows {
                                           Exchange &exchange, int rank, std::int64_t first_row,
                                           std::int64_t row_step)
       : args_(args), slots_(slots), exchange_(exchange), run_number_(rank * warps() + warp()) {
-    const int run_cols = Run::run_cols(args.cols);
+    const int run_cols = Run::run_cols(args);
     const std::int64_t first_col = std::int64_t{run_number_} * run_cols;
     const std::int64_t left = args.cols - first_col;
     run_.take_one_row();
@@ -51,10 +52,9 @@ class StreamedRows {
     for (; rows_ > 0; --rows_, first_ += step_) {
       const X *const x = static_cast<const X *>(args_.x) + first_;
       slots_.wait(turn);
-      if constexpr (access != RowAccess::kWords) fetch_ends(turn, x);
-      run_.load(in_slot(turn, x));
+      run_.load(run_in_slot(slots_, turn, x, run_.cols, access == RowAccess::kWords));
       // It has all been read when its maximum is there.
-      const Acc max = warp_max_or_nan(run_.held[0].max());
+      const Acc max = warp_max_or_nan(run_.max(0));
       if (rows_ > slots_.count()) ask(turn, first_ + slots_.count() * step_);
       turn.advance(slots_.count());
       exchange_.post(run_number_, warp_part<Run::kSumBits>(run_.sum(0, max, kIsLog), kIsLog));
@@ -74,24 +74,10 @@ class StreamedRows {
   static __device__ __forceinline__ int warp() { return threadIdx.x / kWarpThreads; }
   static __device__ __forceinline__ int warps() { return blockDim.x / kWarpThreads; }
 
-  __device__ __forceinline__ X *in_slot(Turn turn, const X *x) const {
-    return reinterpret_cast<X *>(slots_.place(turn, range_of(x)));
-  }
-  __device__ __forceinline__ ByteRange range_of(const X *x) const {
-    return {address_of(x), address_of(x) + run_.cols * sizeof(X)};
-  }
-
   __device__ __forceinline__ void ask(Turn turn, std::int64_t first) const {
-    if (run_.lane == 0) slots_.load(turn, range_of(static_cast<const X *>(args_.x) + first));
+    if (run_.lane != 0) return;
+    ask_for_run(slots_, turn, static_cast<const X *>(args_.x) + first, run_.cols);
   }
-  // What no whole word brings of a run that reaches an end of the tensor.
-  __device__ __forceinline__ void fetch_ends(Turn turn, const X *x) const {
-    const ByteRange range = range_of(x);
-    if (!slots_.may_have_ends(range)) return;
-    slots_.copy_ends(turn, range, run_.lane);
-    __syncwarp();
-  }
-
   const RowArgs &args_;
   const Ring<X> &slots_;
   Exchange &exchange_;

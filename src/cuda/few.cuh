@@ -74,6 +74,11 @@ class FewTermPack : public TermPacks<X, 1, false> {
     if constexpr (!kIsLog) this->keep(0, term);
   }
 
+  template <bool kIsLog>
+  __device__ __forceinline__ void output(bool, Acc (&y)[kCols]) const {
+    Base::output(0, kIsLog, y);
+  }
+
  private:
   template <bool kIsLog, typename AnyExp, int kCount>
   static __device__ __forceinline__ void make(const AnyExp &exp, const Acc (&value)[kCount],
@@ -102,21 +107,43 @@ class FewTermPack : public TermPacks<X, 1, false> {
   }
 };
 
+// As RawPacks, or where WARP has rows element by element as CoarseTermPacks.
 template <typename X>
 class FewRawPack : public RawPacks<X, 1, false> {
  public:
+  using Base = RawPacks<X, 1, false>;
   static constexpr int kCols = kPackCols<X>;
 
   template <bool kIsLog>
-  __device__ __forceinline__ void make_terms(float max, float (&term)[kCols], float *ones) const {
+  __device__ __forceinline__ void make_terms(float max, float (&term)[kCols], float *ones) {
     float value[kCols];
     this->copy(0, value);
     if constexpr (kIsLog) {
       terms_apart(value, CoarseExp(finite_reference(max)), term, ones);
     } else {
       CoarseTerms(max).make(value, term);
+#pragma unroll
+      for (int i = 0; i < kCols; ++i) term_[i] = term[i];
     }
   }
+
+  __device__ __forceinline__ void finish_whole(const HeldFactors<float> &factors, bool is_log) {
+    Base::finish_whole(factors, is_log);
+    factor_ = whole_row_factor(factors.row).hi;
+  }
+  template <bool kIsLog>
+  __device__ __forceinline__ void output(bool keeps_terms, float (&y)[kCols]) const {
+    if (kIsLog || !keeps_terms) {
+      Base::output(0, kIsLog, y);
+    } else {
+#pragma unroll
+      for (int i = 0; i < kCols; ++i) y[i] = term_[i] * factor_;
+    }
+  }
+
+ private:
+  float term_[kCols];
+  float factor_;  // WARP's: of a whole row
 };
 
 template <typename X, typename Y>
@@ -293,7 +320,7 @@ __global__ void __launch_bounds__(kFewMostWords, 1) few_kernel(RowArgs args) {
     pack.set(0, raw);
   }
 
-  Acc max = warp_max_or_nan(pack.max());
+  Acc max = warp_max_or_nan(pack.max(Places{}));
   if (warps > 1) {
     if (lane == 0) maxima[warp] = max;
     run_barrier(is_cut, run);
@@ -333,7 +360,7 @@ __global__ void __launch_bounds__(kFewMostWords, 1) few_kernel(RowArgs args) {
   }
 
   Acc value[kCols];
-  pack.output(0, kIsLog, value);
+  pack.template output<kIsLog>(args.keeps_terms, value);
   Y *y = static_cast<Y *>(args.y) + first;
   const int left = anew(run_end) - at;
   if (is_word(y, left)) {

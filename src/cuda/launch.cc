@@ -1,13 +1,16 @@
-// Enqueuing a launch.
+// Enqueuing a launch, and how much of one finds room.
 #include "cuda/launch.h"
 
 #include <atomic>
 #include <cstdint>
 
+#include "cuda/known_answers.h"
+
 namespace softmax {
 namespace {
 
-constexpr std::size_t kPlainSmemBytes = 48 << 10;  // what a kernel may have without asking
+// What a kernel may have without asking, less what it has of its own.
+constexpr std::size_t kPlainSmemBytes = 47 << 10;
 
 // Which kernels have been allowed what they need, on which device: asking again for every launch
 // would cost a third of it. A slot lost to a collision is only asked for again.
@@ -55,6 +58,8 @@ cudaError_t allow(const Launch &launch, int device) {
   return cudaSuccess;
 }
 
+KnownAnswers known_blocks_per_sm;
+
 void set_cluster(const Launch &launch, cudaLaunchAttribute *attribute) {
   attribute->id = cudaLaunchAttributeClusterDimension;
   attribute->val.clusterDim.x = launch.cluster;
@@ -89,6 +94,19 @@ cudaError_t enqueue(const Launch &launch, int ordinal, cudaStream_t stream) {
     ++config.numAttrs;
   }
   return cudaLaunchKernelExC(&config, launch.kernel, arguments);
+}
+
+cudaError_t resident_blocks_per_sm(const Launch &launch, int ordinal, std::uint32_t *count) {
+  const std::uint64_t key =
+      KnownAnswers::key(launch.kernel, launch.block.x, launch.smem_bytes, ordinal);
+  if (known_blocks_per_sm.find(key, count)) return cudaSuccess;
+  if (cudaError_t error = allow(launch, ordinal)) return error;
+  int blocks = 0;
+  const cudaError_t error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+      &blocks, launch.kernel, static_cast<int>(launch.block.x), launch.smem_bytes);
+  *count = static_cast<std::uint32_t>(blocks);
+  if (error == cudaSuccess) known_blocks_per_sm.insert(key, *count);
+  return error;
 }
 
 cudaError_t resident_clusters(const Launch &launch, int ordinal, int *count) {

@@ -21,6 +21,9 @@ struct Launch {
 // Enqueues it on the current device, which is `ordinal`.
 cudaError_t enqueue(const Launch &launch, int ordinal, cudaStream_t stream);
 
+// How many of the launch's blocks find room on a multiprocessor.
+cudaError_t resident_blocks_per_sm(const Launch &launch, int ordinal, std::uint32_t *count);
+
 // How many of the launch's clusters find room on the device at once, as the driver says.
 cudaError_t resident_clusters(const Launch &launch, int ordinal, int *count);
 

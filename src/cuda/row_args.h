@@ -17,16 +17,18 @@ struct RowArgs {
   // For the kernels that stage rows in shared memory: the ring, and what a slot takes.
   std::int32_t slots;
   std::int32_t slot_bytes;
-  std::int32_t tile_rows;   // TILE: whole rows
-  std::int32_t row_lanes;   // TILE, few rows: that share a row, or a run of one
-  std::int32_t row_spread;  // TILE: from one row of a warp to its next
-  std::int32_t slab_cols;   // CLUSTER, GRID, few rows: a part of one row
-  std::int32_t slabs;       // in a row
-  std::int32_t row_blocks;  // that share a row
-  std::int32_t packs;       // few rows: of a lane in the order of additions
-  bool is_cut;              // few rows: into BLOCK's runs
-  std::int32_t unit_step;   // few rows: from one element of a pack to the next
-  void *workspace;          // GRID: see grid.cuh
+  std::int32_t tile_rows;    // TILE: whole rows
+  std::int32_t out_bytes;    // TILE: for results that do not take their inputs' place
+  std::int32_t row_lanes;    // few rows: that share a row, or a run of one
+  std::int32_t spread_bits;  // TILE: of 2^this, from one row of a warp to its next
+  std::int32_t slab_cols;    // CLUSTER, GRID, few rows: a part of one row
+  std::int32_t slabs;        // in a row
+  std::int32_t row_blocks;   // that share a row
+  std::int32_t packs;        // few rows: of a lane in the order of additions
+  bool is_cut;               // few rows: into BLOCK's runs
+  bool keeps_terms;          // few rows: of 16 bits, in float32
+  std::int32_t unit_step;    // few rows: from one element of a pack to the next
+  void *workspace;           // GRID: see grid.cuh, grid_stream.cuh
 };
 
 }  // namespace softmax

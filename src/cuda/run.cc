@@ -8,7 +8,6 @@
 #include "cuda/backend.h"
 #include "cuda/driver.h"
 #include "cuda/kernels.h"
-#include "cuda/known_answers.h"
 #include "cuda/launch.h"
 #include "cuda/slab_plan.h"
 #include "cuda/stream_plan.h"
@@ -51,7 +50,9 @@ const void *kernel_for(const Policy &policy, const Problem &problem, const Buffe
     case SOFTMAX_ALGO_VECTOR: return vector_kernel_for(x_dtype, y_dtype);
     case SOFTMAX_ALGO_ONLINE: return online_kernel_for(x_dtype, y_dtype);
     case SOFTMAX_ALGO_WARP_ONLINE: return warp_online_kernel_for(x_dtype, y_dtype);
-    case SOFTMAX_ALGO_TILE: return tile_kernel_for(x_dtype, y_dtype);
+    case SOFTMAX_ALGO_TILE:
+      return tile_kernel_for(x_dtype, y_dtype, policy.threads_per_row, policy.packs,
+                             used_packs(problem.cols, dtype_size(x_dtype), policy.threads_per_row));
     case SOFTMAX_ALGO_REFERENCE: return reference_kernel_for(x_dtype, y_dtype);
     default: return held_kernel_for(policy, problem, buffers);
   }
@@ -68,7 +69,7 @@ Launch plan(const DeviceCaps &caps, const Policy &policy, const Problem &problem
   launch.args.empty_is_zero = problem.empty_is_zero();
   launch.kernel = kernel_for(policy, problem, buffers);
   switch (policy.algo) {
-    case SOFTMAX_ALGO_TILE: plan_tile(caps, policy, problem, &launch); return launch;
+    case SOFTMAX_ALGO_TILE: plan_tile(policy, problem, buffers, &launch); return launch;
     case SOFTMAX_ALGO_CLUSTER: plan_cluster(policy, problem, &launch); return launch;
     case SOFTMAX_ALGO_GRID: plan_grid(caps, policy, problem, &launch); return launch;
     default: break;
@@ -87,6 +88,8 @@ Launch plan(const DeviceCaps &caps, const Policy &policy, const Problem &problem
     launch.args.slab_cols = static_cast<std::int32_t>(
         launch.args.is_cut ? run_cols_of(problem.cols, size, policy.packs) : problem.cols);
     launch.args.unit_step = goes_by_units(problem.cols, size) ? policy.few_lanes : 1;
+    launch.args.keeps_terms =
+        has_float_units(problem.cols, size, dtype_size(problem.y_dtype)) && !launch.args.is_cut;
     launch.smem_bytes = static_cast<std::size_t>(policy.smem_bytes - few_fixed_bytes(accumulator));
   } else if (policy.algo == SOFTMAX_ALGO_WARP) {
     // A lane of WARP takes part in several of a block's rows.
@@ -95,44 +98,49 @@ Launch plan(const DeviceCaps &caps, const Policy &policy, const Problem &problem
   return launch;
 }
 
-KnownAnswers known_blocks_per_sm;
-
-cudaError_t resident_blocks_per_sm(const Launch &launch, int ordinal, std::uint32_t *blocks) {
-  const std::uint64_t key =
-      KnownAnswers::key(launch.kernel, launch.block.x, launch.smem_bytes, ordinal);
-  if (known_blocks_per_sm.find(key, blocks)) return cudaSuccess;
-  int count = 0;
-  const cudaError_t error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-      &count, launch.kernel, static_cast<int>(launch.block.x), launch.smem_bytes);
-  *blocks = static_cast<std::uint32_t>(count);
-  if (error == cudaSuccess) known_blocks_per_sm.insert(key, *blocks);
-  return error;
-}
-
-// GRID: in the caller's workspace where it is large enough and lies as counters must, else in
-// stream-ordered memory, which in a capture becomes the graph's own.
-cudaError_t enqueue_with_workspace(Launch *launch, const Problem &problem, const Buffers &buffers,
-                                   const DeviceCaps &caps, cudaStream_t stream) {
-  std::uint32_t blocks_per_sm = 0;
-  if (cudaError_t error = resident_blocks_per_sm(*launch, caps.ordinal, &blocks_per_sm)) {
-    return error;
-  }
-  fit_grid(std::int64_t{blocks_per_sm} * caps.sm_count, problem, launch);
-  const std::size_t bytes = grid_workspace_bytes(*launch, problem);
+// In the caller's workspace where it is large enough and lies as counters must, else in
+// stream-ordered memory, which in a capture becomes the graph's own. The first `zeros` bytes are 0
+// before the launch.
+cudaError_t enqueue_with_workspace(Launch *launch, std::size_t bytes, std::size_t zeros,
+                                   const Buffers &buffers, const DeviceCaps &caps,
+                                   cudaStream_t stream) {
   const bool lies_well = reinterpret_cast<std::uintptr_t>(buffers.workspace) % 128 == 0;
   const bool own = buffers.workspace == nullptr || buffers.workspace_bytes < bytes || !lies_well;
   launch->args.workspace = buffers.workspace;
   if (own) {
     if (cudaError_t error = cudaMallocAsync(&launch->args.workspace, bytes, stream)) return error;
   }
-  cudaError_t error =
-      cudaMemsetAsync(launch->args.workspace, 0, grid_counter_bytes(*launch), stream);
+  cudaError_t error = cudaMemsetAsync(launch->args.workspace, 0, zeros, stream);
   if (error == cudaSuccess) error = enqueue(*launch, caps.ordinal, stream);
   if (own) {
     const cudaError_t freed = cudaFreeAsync(launch->args.workspace, stream);
     if (error == cudaSuccess) error = freed;
   }
   return error;
+}
+
+cudaError_t enqueue_grid(Launch *launch, const Problem &problem, const Buffers &buffers,
+                         const DeviceCaps &caps, cudaStream_t stream) {
+  std::uint32_t blocks_per_sm = 0;
+  if (cudaError_t error = resident_blocks_per_sm(*launch, caps.ordinal, &blocks_per_sm)) {
+    return error;
+  }
+  fit_grid(std::int64_t{blocks_per_sm} * caps.sm_count, problem, launch);
+  return enqueue_with_workspace(launch, grid_workspace_bytes(*launch, problem),
+                                grid_counter_bytes(*launch), buffers, caps, stream);
+}
+
+// GRID with rows on their way. A launch whose blocks are not all resident would wait for ever: the
+// driver refuses it, being cooperative, and so is one whose block finds no room at all.
+cudaError_t enqueue_grid_stream(Launch *launch, const Policy &policy, const Problem &problem,
+                                const Buffers &buffers, const DeviceCaps &caps,
+                                cudaStream_t stream) {
+  const bool lags = plan_grid_stream(caps, policy, problem, launch);
+  const auto kernel_for_rows = lags ? grid_lagged_kernel_for : grid_stream_kernel_for;
+  launch->kernel = kernel_for_rows(problem.x_dtype, problem.y_dtype, policy.packs,
+                                   access_of(problem, buffers), problem.is_log());
+  const std::size_t bytes = grid_message_bytes(*launch, problem);
+  return enqueue_with_workspace(launch, bytes, bytes, buffers, caps, stream);
 }
 
 // CLUSTER with rows on their way: a launch of its own.
@@ -150,8 +158,11 @@ cudaError_t enqueue_stream(Launch *launch, const Policy &policy, const Problem &
 
 cudaError_t enqueue_any(Launch *launch, const Policy &policy, const Problem &problem,
                         const Buffers &buffers, const DeviceCaps &caps, cudaStream_t stream) {
+  if (policy.algo == SOFTMAX_ALGO_GRID && policy.stages > 0) {
+    return enqueue_grid_stream(launch, policy, problem, buffers, caps, stream);
+  }
   if (policy.algo == SOFTMAX_ALGO_GRID) {
-    return enqueue_with_workspace(launch, problem, buffers, caps, stream);
+    return enqueue_grid(launch, problem, buffers, caps, stream);
   }
   if (policy.algo == SOFTMAX_ALGO_CLUSTER && policy.stages > 0) {
     return enqueue_stream(launch, policy, problem, buffers, caps, stream);

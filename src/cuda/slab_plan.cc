@@ -5,6 +5,7 @@
 #include <climits>
 
 #include "core/dtype.h"
+#include "core/grid_schedule.h"
 #include "core/slabs.h"
 
 namespace softmax {
@@ -12,6 +13,13 @@ namespace {
 
 std::int64_t resident_blocks(const DeviceCaps &caps, const Policy &policy) {
   return std::int64_t{caps.sm_count} * policy.blocks_per_sm;
+}
+
+// Whether results fit where the inputs were, and lie alike in memory's words.
+bool takes_place(const Problem &problem, const Buffers &buffers) {
+  return dtype_size(problem.x_dtype) == dtype_size(problem.y_dtype) &&
+         bulk_shift(reinterpret_cast<std::uintptr_t>(buffers.x)) ==
+             bulk_shift(reinterpret_cast<std::uintptr_t>(buffers.y));
 }
 
 // Everything but the grid.
@@ -34,20 +42,25 @@ void set_teams(std::int64_t teams, Launch *launch) {
 
 }  // namespace
 
-void plan_tile(const DeviceCaps &caps, const Policy &policy, const Problem &problem,
+void plan_tile(const Policy &policy, const Problem &problem, const Buffers &buffers,
                Launch *launch) {
-  const std::int64_t row_bytes = problem.cols * dtype_size(problem.x_dtype);
-  const std::int64_t rows = tile_rows(row_bytes, policy.slab_bytes, policy.rows_per_block);
+  const int x_size = dtype_size(problem.x_dtype);
+  const int y_size = dtype_size(problem.y_dtype);
+  const std::int64_t rows = policy.rows_per_block;
+  const int threads =
+      policy.threads_per_row * policy.rows_per_block / warp_rows_a_lane(policy.packs);
   RowArgs &args = launch->args;
   args.tile_rows = static_cast<std::int32_t>(rows);
-  args.row_lanes = policy.threads_per_row;
-  args.row_spread = static_cast<std::int32_t>(row_spread(row_bytes, policy.threads_per_row));
+  args.spread_bits =
+      row_spread_bits(problem.cols * x_size, policy.threads_per_row * x_size, threads / 32);
   args.slots = policy.stages;
-  args.slot_bytes = static_cast<std::int32_t>(slot_bytes(rows * row_bytes));
-  const std::int64_t blocks = std::min(ceil_div(problem.rows, rows), resident_blocks(caps, policy));
-  launch->grid = dim3(static_cast<unsigned>(blocks));
-  launch->block = dim3(static_cast<unsigned>(policy.threads_per_row * policy.rows_per_block));
-  launch->smem_bytes = static_cast<std::size_t>(ring_bytes(args.slot_bytes, args.slots));
+  args.slot_bytes = static_cast<std::int32_t>(slot_bytes(rows * problem.cols * x_size));
+  args.out_bytes = takes_place(problem, buffers)
+                       ? 0
+                       : static_cast<std::int32_t>(slot_bytes(rows * problem.cols * y_size));
+  launch->grid = dim3(static_cast<unsigned>(ceil_div(problem.rows, rows * policy.stages)));
+  launch->block = dim3(static_cast<unsigned>(threads));
+  launch->smem_bytes = static_cast<std::size_t>(args.slot_bytes * args.slots + args.out_bytes);
 }
 
 // A team for every row.
@@ -65,6 +78,26 @@ void plan_grid(const DeviceCaps &caps, const Policy &policy, const Problem &prob
             launch);
 }
 
+bool plan_grid_stream(const DeviceCaps &caps, const Policy &policy, const Problem &problem,
+                      Launch *launch) {
+  spread(policy, problem, launch);
+  const int accumulator = accumulator_size(problem.x_dtype);
+  const int warps = static_cast<int>(launch->block.x) / 32;
+  launch->cooperative = true;
+  launch->args.slots = policy.stages;
+  launch->args.slot_bytes = static_cast<std::int32_t>(stream_slot_bytes(policy.packs));
+  launch->smem_bytes =
+      static_cast<std::size_t>(grid_slots_bytes(policy.packs, warps, policy.stages) +
+                               grid_row_bytes(launch->args.slabs, accumulator));
+  const std::int64_t teams = resident_blocks(caps, policy) / launch->args.row_blocks;
+  // Each team has as many rows as the others, or one more.
+  set_teams(ceil_div(problem.rows, ceil_div(problem.rows, teams)), launch);
+  const bool lags =
+      can_lag(accumulator, policy.stages) && launch->args.row_blocks == launch->args.slabs;
+  if (lags) launch->block.x += 32;  // a warp that has no run
+  return lags;
+}
+
 void fit_grid(std::int64_t resident, const Problem &problem, Launch *launch) {
   RowArgs &args = launch->args;
   args.row_blocks = static_cast<std::int32_t>(
@@ -80,6 +113,12 @@ std::size_t grid_workspace_bytes(const Launch &launch, const Problem &problem) {
   const std::size_t teams = launch.grid.x / launch.args.row_blocks;
   return grid_counter_bytes(launch) +
          teams * 2 * launch.args.slabs * part_bytes(accumulator_size(problem.x_dtype));
+}
+
+std::size_t grid_message_bytes(const Launch &launch, const Problem &problem) {
+  return launch.grid.x / launch.args.row_blocks *
+         static_cast<std::size_t>(
+             team_message_bytes(launch.args.slabs, accumulator_size(problem.x_dtype)));
 }
 
 }  // namespace softmax

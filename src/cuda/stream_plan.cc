@@ -78,7 +78,7 @@ cudaError_t find_shape(const DeviceCaps &caps, std::int64_t runs, const StreamKe
   // were quicker than any number of wide ones where 1500 and more were at work, and slower from
   // 1400 down.
   const int all = kStreamWarps * caps.sm_count;
-  if (narrow_worth >= 0.7 * all) return cudaSuccess;
+  if (kernels.wide == nullptr || narrow_worth >= 0.7 * all) return cudaSuccess;
   Shape wide;
   double wide_worth = 0.0;
   launch->kernel = kernels.wide;

@@ -1,137 +1,165 @@
-// Algorithm 12, TILE: read once; runs of whole rows as flat byte ranges, by bulk copy through
-// shared memory; any N, any alignment (compute capability 9.0 and above).
+// Algorithm 12, TILE: read once; whole rows as flat byte ranges, by bulk copy through shared
+// memory; any N, any alignment (compute capability 9.0 and above).
 //
-// A run of rows is one contiguous range, however its rows are aligned. Groups of lanes take the
-// rows of a tile where they lie; outputs take their inputs' place and leave in bulk too.
+// Some rows are one contiguous range, however each of them is aligned. A block has them copied to
+// shared memory, takes them from there into registers as WARP does rows of odd length, lanes and
+// order of additions the same, puts the results where the rows were, and has those copied back.
 #pragma once
 
 #include "cuda/prim/bulk.cuh"
-#include "cuda/prim/staged_row.cuh"
+#include "cuda/prim/part_merge.cuh"
+#include "cuda/prim/warp_rows.cuh"
 
 namespace softmax {
 
-constexpr int kTileThreads = 256;
+// As few as keep a lane's values without spilling: blocks have different numbers of threads.
+template <typename X, typename Y, int kPacks>
+constexpr int tile_registers() {
+  if (sizeof(Y) > sizeof(X)) return 128;
+  if (sizeof(X) == 8) return kPacks == 4 ? 64 : kPacks == 6 ? 72 : 80;
+  if (sizeof(X) == 4) return kPacks <= 4 ? 64 : 80;
+  return kPacks <= 5 ? 72 : kPacks <= 6 ? 80 : 96;
+}
+template <typename X, typename Y, int kPacks>
+constexpr int kTileRegisters = tile_registers<X, Y, kPacks>();
 
 #if SOFTMAX_BULK_COPY
 
-template <typename X, typename Y>
+template <typename X, typename Y, int kLanes, int kPacks>
 class Tiles {
  public:
   using Acc = AccOf<X>;
 
   __device__ __forceinline__ Tiles(const RowArgs &args, const Ring<X> &ring)
-      : args_(args), ring_(ring), next_tile_(blockIdx.x) {
-    tiles_ = (args.rows + args.tile_rows - 1) / args.tile_rows;
-    in_slot_ =
-        sizeof(X) == sizeof(Y) && bulk_shift(address_of(args.x)) == bulk_shift(address_of(args.y));
-    const bool even = args.cols % 2 == 0;
-    x_pairs_ = even && is_pair_aligned(static_cast<const X *>(args.x));
-    y_pairs_ = even && is_pair_aligned(static_cast<const Y *>(args.y));
+      : args_(args), ring_(ring) {
+    first_ = std::int64_t{blockIdx.x} * ring.count() * args.tile_rows;
+    const std::int64_t left = args.rows - first_;
+    left_ = static_cast<int>(left < kManyRows ? left : kManyRows);
+    const int lane = static_cast<int>(threadIdx.x % kWarpThreads);
+    const int warp = static_cast<int>(threadIdx.x / kWarpThreads);
+    rows_.lanes = kLanes;
+    rows_.groups = kGroups;
+    rows_.group = lane / kLanes;
+    rows_.member = lane % kLanes;
+    rows_.lane = lane;
+    rows_.cols = static_cast<int>(args.cols);
+    // A warp takes rows 2^spread_bits apart, and the next warp those beside them.
+    const int bits = args.spread_bits;
+    rows_.pitch = rows_.cols << bits;
+    own_row_ = ((warp >> bits) * kAtOnce << bits) + (warp & ((1 << bits) - 1));
   }
 
   // By thread 0.
-  __device__ __forceinline__ void fill() {
-    for (int i = 0; i < ring_.count(); ++i) load_next();
+  __device__ __forceinline__ void load() const {
+    for (int i = 0; i < ring_.count() && tile_rows(i) > 0; ++i) {
+      ring_.load({i, 0}, range<X>(args_.x, i));
+    }
   }
 
   __device__ __forceinline__ void run() {
-    Turn turn;
-    for (std::int64_t tile = blockIdx.x; tile < tiles_; tile += gridDim.x) {
-      const ByteRange x_range = range<X>(args_.x, tile);
-      X *const x = reinterpret_cast<X *>(ring_.place(turn, x_range));
-      ring_.wait(turn);
-      if (ring_.may_have_ends(x_range)) ring_.fetch_ends(turn, x_range);
-      turn.advance(ring_.count());
-      const ByteRange y_range = range<Y>(args_.y, tile);
-      if (in_slot_) {
-        Y *const y = reinterpret_cast<Y *>(x);
-        rows(x, y, tile_rows(tile), x_pairs_);
-        fence_slot_writes();
-        __syncthreads();
-        if (threadIdx.x < kWarpThreads) store_range(y, y_range);
-        // The store before this one has been read by now, or soon.
-        if (threadIdx.x == 0) wait_for_stores<1>();
-      } else {
-        rows(x, reinterpret_cast<Y *>(y_range.begin), tile_rows(tile), y_pairs_);
-        fence_slot_writes();
+    for (int i = 0; i < ring_.count(); ++i) {
+      const int count = tile_rows(i);
+      if (count <= 0) break;
+      const ByteRange x_range = range<X>(args_.x, i);
+      const ByteRange y_range = range<Y>(args_.y, i);
+      const bool takes_place = args_.out_bytes == 0;
+      const X *const x = reinterpret_cast<const X *>(ring_.place({i, 0}, x_range));
+      Y *const y = reinterpret_cast<Y *>(takes_place ? ring_.place({i, 0}, x_range)
+                                                     : ring_.slot(ring_.count()) +
+                                                           line_shift(y_range.begin));
+      ring_.wait({i, 0});
+      // The words around all other tiles are the tensor's own.
+      const bool is_first = first_ == 0 && i == 0;
+      const bool is_last = left_ - (i + 1) * args_.tile_rows < static_cast<int>(kBulkBytes);
+      if (is_first || is_last) ring_.fetch_ends({i, 0}, x_range);
+      take(x, y, count);
+      fence_slot_writes();
+      __syncthreads();
+      if (threadIdx.x < kWarpThreads) store_range(y, y_range);
+      if (!takes_place && i + 1 < ring_.count()) {
+        if (threadIdx.x == 0) wait_for_stores<0>();
         __syncthreads();
       }
-      // Into the slot of the tile before this one.
-      if (threadIdx.x == 0 && tile != blockIdx.x) load_next();
     }
     if (threadIdx.x == 0) wait_for_stores<0>();
   }
 
  private:
-  __device__ __forceinline__ int tile_rows(std::int64_t tile) const {
-    const std::int64_t left = args_.rows - tile * args_.tile_rows;
-    return static_cast<int>(left < args_.tile_rows ? left : args_.tile_rows);
+  static constexpr int kRows = warp_rows_a_lane(kPacks);
+  // Rows with room for fewer have fewer, from two packs on.
+  static constexpr int kFullPacks = kPacks > 4 ? 4 : kPacks / 2;
+  static constexpr int kGroups = kWarpThreads / kLanes;
+  static constexpr int kAtOnce = kGroups * kRows;  // rows of a warp
+  static constexpr int kManyRows = 1 << 30;        // more than any block has
+
+  // Rows of the block's i-th tile, or less than 1.
+  __device__ __forceinline__ int tile_rows(int i) const {
+    const int left = left_ - i * args_.tile_rows;
+    return left < args_.tile_rows ? left : args_.tile_rows;
   }
   template <typename T>
-  __device__ __forceinline__ ByteRange range(const void *base, std::int64_t tile) const {
-    const std::uint64_t row_bytes = args_.cols * sizeof(T);
-    const std::uint64_t begin = address_of(base) + tile * args_.tile_rows * row_bytes;
-    return {begin, begin + tile_rows(tile) * row_bytes};
+  __device__ __forceinline__ ByteRange range(const void *base, int i) const {
+    const int row_bytes = static_cast<int>(args_.cols * sizeof(T));
+    const std::uint64_t begin =
+        address_of(base) + first_ * row_bytes + i * args_.tile_rows * row_bytes;
+    return {begin, begin + tile_rows(i) * row_bytes};
   }
 
-  // By thread 0.
-  __device__ __forceinline__ void load_next() {
-    if (next_tile_ >= tiles_) return;
-    ring_.load(load_turn_, range<X>(args_.x, next_tile_));
-    load_turn_.advance(ring_.count());
-    next_tile_ += gridDim.x;
-  }
-
-  __device__ __forceinline__ void rows(X *x, Y *y, int count, bool out_pairs) const {
-    const int cols = static_cast<int>(args_.cols);
-    const int lanes = args_.row_lanes;
-    const int thread = static_cast<int>(threadIdx.x);
-    // A warp takes rows `spread` apart, and the next warp those beside them: blocks of rows that
-    // `spread` warps take.
-    const int spread = args_.row_spread;
-    const int block_rows = spread * (kWarpThreads / lanes);
-    const int rounds = (count + block_rows - 1) / block_rows * spread;
-    // A whole warp goes round together: its lanes meet in the reductions.
-    for (int round = thread / kWarpThreads; round < rounds; round += kTileThreads / kWarpThreads) {
-      const int row =
-          round / spread * block_rows + round % spread + thread % kWarpThreads / lanes * spread;
-      const bool present = row < count;
-      const int offset = present ? row * cols : 0;
-      const LaneUnits units{present ? cols : 0, thread % lanes, lanes, x_pairs_};
-      const Acc max = lanes_max_or_nan(staged_max(x + offset, units), lanes);
-      const RowPart<Acc> sum =
-          lanes_part(staged_sum<X, Y>(x + offset, units, max, args_.is_log), args_.is_log, lanes);
-      const RowFactors<Acc> factors = finish(sum, args_.empty_is_zero, args_.is_log);
-      staged_output<X, Y>(x + offset, y + offset, units, out_pairs, max, factors, args_.is_log);
+  // This warp's rows of a tile of `count`.
+  __device__ __forceinline__ void take(const X *x, Y *y, int count) {
+    rows_.present = kAtOnce;
+    if (count < args_.tile_rows) {
+      const int own = (count - own_row_ + (1 << args_.spread_bits) - 1) >> args_.spread_bits;
+      if (own <= 0) return;
+      rows_.present = own < kAtOnce ? own : kAtOnce;
     }
+    rows_.load(x + own_row_ * rows_.cols);
+
+    Acc max[kRows];
+    RowPart<Acc> part[kRows];
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) max[r] = rows_.max(r);
+    lanes_max_or_nan(max, kLanes);
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) part[r] = rows_.sum(r, max[r], args_.is_log);
+    lanes_part(part, args_.is_log, kLanes);
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      const RowFactors<Acc> row = finish(part[r], args_.empty_is_zero, args_.is_log);
+      rows_.held[r].finish_whole({row, {sum_unit<Acc>(), Acc(0)}, unknown_zero(args_)},
+                                 args_.is_log);
+    }
+    rows_.template store<StoreHint::kNone>(y + own_row_ * rows_.cols, args_.is_log);
   }
 
   const RowArgs &args_;
   const Ring<X> &ring_;
-  std::int64_t tiles_;
-  std::int64_t next_tile_;  // to copy
-  Turn load_turn_;
-  bool in_slot_;
-  bool x_pairs_;
-  bool y_pairs_;
+  std::int64_t first_;  // row of the block
+  int left_;            // rows from there on
+  int own_row_;         // the first of this warp's in a tile
+  using Rows = WarpRows<X, Y, kPacks, RowAccess::kUnits, kRows, false, kFullPacks>;
+  static_assert(kPacks % Rows::Held::Sums::kGroupPacks == 0, "no pack is left out of the sums");
+  Rows rows_;
 };
 
 #endif  // SOFTMAX_BULK_COPY
 
-template <typename X, typename Y>
-__global__ void __launch_bounds__(kTileThreads, sizeof(X) == 8 ? 2 : 4) tile_kernel(RowArgs args) {
+// A block has as many tiles as there are slots, all on their way from the beginning. There is no
+// loop over the grid: tiles are some KB, and so many that a grid had no room for them are more than
+// any device's memory.
+template <typename X, typename Y, int kLanes, int kPacks>
+__global__ void __maxnreg__((kTileRegisters<X, Y, kPacks>)) tile_kernel(RowArgs args) {
 #if SOFTMAX_BULK_COPY
   extern __shared__ __align__(128) unsigned char smem[];
-  std::uint64_t *const barriers =
-      reinterpret_cast<std::uint64_t *>(smem + args.slots * args.slot_bytes);
+  __shared__ std::uint64_t barriers[kMostTiles];
   const std::uint64_t begin = address_of(args.x);
   const Ring<X> ring(smem, barriers, args.slots, args.slot_bytes,
                      {begin, begin + args.rows * args.cols * sizeof(X)});
-  Tiles<X, Y> tiles(args, ring);
+  Tiles<X, Y, kLanes, kPacks> tiles(args, ring);
   if (threadIdx.x == 0) {
     ring.initialise();
     cuda::ptx::fence_mbarrier_init(cuda::ptx::sem_release, cuda::ptx::scope_cluster);
-    tiles.fill();
+    tiles.load();
   }
   __syncthreads();
   tiles.run();

@@ -12,8 +12,8 @@ namespace softmax {
 
 template <int kPacks>
 constexpr int kWarpRowsALane = warp_rows_a_lane(kPacks);
-template <int kPacks>
-constexpr int kWarpOnlyLanes = warp_only_lanes(kPacks);
+template <int kPacks, RowAccess access>
+constexpr int kWarpOnlyLanes = access == RowAccess::kUnits ? 0 : warp_only_lanes(kPacks);
 
 // Blocks that should fit on a multiprocessor, so that the compiler keeps to their registers.
 // Windows take some more: the tail, and where a lane has four rows one for each.
@@ -24,7 +24,7 @@ constexpr int warp_blocks_per_sm() {
   if (sizeof(X) == 8) return kPacks > 4 || kFourRows ? 4 : 5;
   if (sizeof(X) < sizeof(Y)) return kPacks > 4 || kFourRows ? 4 : (kWords ? 6 : 5);
   if (kWords) return kPacks > 4 ? 7 : 9;
-  if (access == RowAccess::kUnits) return 7;
+  if (access == RowAccess::kUnits) return sizeof(X) > 2 ? 7 : (kPacks > 4 ? 4 : 6);
   return kFourRows ? 5 : (kPacks == 2 || (kPacks > 4 && sizeof(X) > 2) ? 6 : 7);
 }
 template <typename X, typename Y, int kPacks, RowAccess access>
@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(
     warp_kernel(RowArgs args) {
   using Acc = AccOf<X>;
   constexpr int kRows = kWarpRowsALane<kPacks>;
-  constexpr int kOnlyLanes = kWarpOnlyLanes<kPacks>;
+  constexpr int kOnlyLanes = kWarpOnlyLanes<kPacks, access>;
   // A row that half as many packs could hold would have half as many.
   WarpRows<X, Y, kPacks, access, kRows, kOnlyLanes == kWarpThreads, kPacks / 2> rows;
 
@@ -49,6 +49,7 @@ __global__ void __launch_bounds__(
   rows.member = threadIdx.x;
   rows.lane = thread % kWarpThreads;
   rows.cols = static_cast<int>(args.cols);
+  rows.pitch = rows.cols;
 
   const int at_once = rows.groups * kRows;
   const std::int64_t block_rows = std::int64_t{at_once} * (kWarpBlockThreads / kWarpThreads);
@@ -64,7 +65,7 @@ __global__ void __launch_bounds__(
     Acc max[kRows];
     RowPart<Acc> part[kRows];
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) max[r] = rows.held[r].max();
+    for (int r = 0; r < kRows; ++r) max[r] = rows.max(r);
     lanes_max_or_nan(max, rows.lanes);
 #pragma unroll
     for (int r = 0; r < kRows; ++r) part[r] = rows.sum(r, max[r], args.is_log);

@@ -26,14 +26,6 @@ int threads_for(std::int64_t value) {
 // Shared memory that one participant of a block reduction needs: a maximum and a compensated sum.
 std::int64_t reduction_slot_bytes(const Problem &p) { return 3 * accumulator_size(p.x_dtype); }
 
-// 16-byte words of a row, and where it always lies in windows as many more as those may take.
-std::int64_t row_words(const Problem &p, int more) {
-  const int size = dtype_size(p.x_dtype);
-  const int cols = kHeldPackBytes / size;
-  const bool is_longer = is_always_window(p.cols, size) && p.cols % cols != 1;
-  return p.cols / cols + (p.cols % cols != 0 ? 1 : 0) + (is_longer ? more : 0);
-}
-
 // A grid of so few blocks that none waits for another's multiprocessor: there is nothing but
 // latency then, which short code and a word a thread have least of. Beyond that, what counts is
 // work.
@@ -53,8 +45,6 @@ void take_few_rows(const DeviceCaps &caps, const Problem &p, int lanes, std::int
   policy->smem_bytes = few_fixed_bytes(accumulator) +
                        threads * few_slot_bytes(dtype_size(p.x_dtype), accumulator, p.is_log());
 }
-
-bool is_widened(const Problem &p) { return dtype_size(p.y_dtype) > dtype_size(p.x_dtype); }
 
 }  // namespace
 
@@ -110,18 +100,25 @@ bool warp_online_policy(const DeviceCaps &, const Problem &, Policy *policy, cha
 bool warp_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char *why,
                  std::size_t cap) {
   constexpr std::int64_t kMostWords = kWarp * kWarpMostPacks;
-  if (row_words(p, 0) > kMostWords) {
+  const int size = dtype_size(p.x_dtype);
+  const std::int64_t row = ceil_div(p.cols, kHeldPackBytes / size);
+  if (row > kMostWords) {
     return decline(why, cap, "a warp holds at most %d columns of %s",
-                   static_cast<int>(kMostWords * kHeldPackBytes / dtype_size(p.x_dtype)),
-                   dtype_name(p.x_dtype));
+                   static_cast<int>(kMostWords * kHeldPackBytes / size), dtype_name(p.x_dtype));
   }
-  const std::int64_t row = std::min(row_words(p, 1), kMostWords);
   int lanes = 1;
   int packs = 1;
-  while (lanes < kWarpLineLanes && lanes < row) lanes *= 2;
-  while (packs < 4 && lanes * packs < row) packs *= 2;
-  while (lanes < kWarp && lanes * packs < row) lanes *= 2;
-  while (lanes * packs < row) packs *= 2;
+  // As TILE's, which takes such rows where they are many, if there is one.
+  if (goes_by_units(p.cols, size) && caps.compute_capability >= 90) {
+    const UnitShape shape = unit_shape(p.cols, size);
+    lanes = shape.lanes;
+    packs = shape.packs;
+  } else {
+    while (lanes < kWarpLineLanes && lanes < row) lanes *= 2;
+    while (packs < 4 && lanes * packs < row) packs *= 2;
+    while (lanes < kWarp && lanes * packs < row) lanes *= 2;
+    while (lanes * packs < row) packs *= 2;
+  }
   const int rows_a_lane = warp_rows_a_lane(packs);
   policy->threads_per_row = lanes;
   policy->rows_per_block = kWarpBlockThreads / lanes * rows_a_lane;
@@ -135,24 +132,25 @@ bool warp_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char 
 // of the threads idle.
 bool block_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char *why,
                   std::size_t cap) {
-  const bool widened = is_widened(p);
-  const int few_threads = block_most_threads_of_four(dtype_size(p.x_dtype), widened);
   const int size = dtype_size(p.x_dtype);
+  const bool widened = dtype_size(p.y_dtype) > size;
+  const int few_threads = block_most_threads_of_four(size, widened, goes_by_units(p.cols, size));
   const std::int64_t few_runs = ceil_div(p.cols, run_cols_of(p.cols, size, 4));
   const int packs = few_runs * kWarp > few_threads ? block_most_packs(widened) : 4;
   const std::int64_t run = run_cols_of(p.cols, size, packs);
-  const std::int64_t most = run * (block_most_threads(packs, widened) / kWarp);
-  if (p.cols > most) {
-    return decline(why, cap, "a block holds at most %" PRId64 " columns from %s to %s", most,
-                   dtype_name(p.x_dtype), dtype_name(p.y_dtype));
+  const std::int64_t warps = ceil_div(p.cols, run);
+  const int most_warps = block_most_threads(packs, widened) / kWarp;
+  if (warps > most_warps) {
+    return decline(why, cap, "a block holds at most %" PRId64 " columns from %s to %s",
+                   run_bytes(packs) / size * most_warps, dtype_name(p.x_dtype),
+                   dtype_name(p.y_dtype));
   }
-  const int warps = static_cast<int>(ceil_div(p.cols, run));
-  policy->threads_per_row = warps * kWarp;
+  policy->threads_per_row = static_cast<int>(warps * kWarp);
   policy->rows_per_block = 1;
   policy->vec_bytes = kVectorBytes;
   policy->packs = packs;
   policy->smem_bytes = kWarp * part_bytes(accumulator_size(p.x_dtype));
-  if (packs == kFewBlockPacks) take_few_rows(caps, p, kWarp, warps, policy);
+  if (packs == kFewBlockPacks) take_few_rows(caps, p, kWarp, static_cast<int>(warps), policy);
   return true;
 }
 

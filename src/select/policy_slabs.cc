@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/dtype.h"
+#include "core/grid_schedule.h"
 #include "core/slabs.h"
 #include "select/policy.h"
 
@@ -13,8 +14,6 @@ namespace softmax {
 namespace {
 
 constexpr int kWarp = 32;
-constexpr int kTileThreads = 256;
-constexpr std::int64_t kMostTileRowBytes = 2048;
 constexpr int kMostSpreadThreads = 512;
 constexpr std::int64_t kReservedBytes = 1024;  // of shared memory, by the system, a block
 constexpr std::int64_t kStaticBytes = 1024;    // at most, of the kernels' own
@@ -39,34 +38,40 @@ int blocks_with(const DeviceCaps &caps, const Problem &p, int threads, std::int6
   return static_cast<int>(std::max<std::int64_t>(1, std::min(by_smem, by_threads)));
 }
 
-int power_of_two_at_least(std::int64_t value, int least, int most) {
-  int result = least;
-  while (result < most && result < value) result *= 2;
-  return result;
-}
-
 }  // namespace
 
 bool tile_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char *why,
                  std::size_t cap) {
   if (!has_bulk_copies(caps, why, cap)) return false;
-  const std::int64_t row_bytes = p.cols * dtype_size(p.x_dtype);
-  if (row_bytes > kMostTileRowBytes) {
-    return decline(why, cap, "a tile's rows have at most %d bytes",
-                   static_cast<int>(kMostTileRowBytes));
+  const int size = dtype_size(p.x_dtype);
+  const UnitShape shape = unit_shape(p.cols, size);
+  if (shape.packs == 0) {
+    return decline(why, cap, "a tile's rows have at most %d columns of %s",
+                   kWarp * kWarpMostPacks * kHeldPackBytes / size, dtype_name(p.x_dtype));
   }
-  // About 32 units of 4 bytes a lane: fewer lanes reduce less, more of them wait less.
-  policy->threads_per_row = power_of_two_at_least(ceil_div(row_bytes, 136), 1, kWarp);
-  policy->rows_per_block = kTileThreads / policy->threads_per_row;
-  policy->stages = 3;
-  policy->slab_bytes = 32768;
-  const std::int64_t rows = tile_rows(row_bytes, policy->slab_bytes, policy->rows_per_block);
-  policy->smem_bytes = ring_bytes(slot_bytes(rows * row_bytes), policy->stages);
-  policy->blocks_per_sm = blocks_with(caps, p, kTileThreads, policy->smem_bytes);
+  policy->threads_per_row = shape.lanes;
+  policy->packs = shape.packs;
+  policy->rows_per_block = kTileThreads / shape.lanes * warp_rows_a_lane(shape.packs);
+  const std::int64_t x_bytes = policy->rows_per_block * p.cols * size;
+  const std::int64_t y_bytes = policy->rows_per_block * p.cols * dtype_size(p.y_dtype);
+  // As many on their way as were best where tiles have 4 to 16 KB (2^26 elements, cold).
+  const std::int64_t on_their_way = size == 2 ? 37 << 10 : size == 4 ? 27 << 10 : 20 << 10;
+  policy->stages = static_cast<std::int32_t>(
+      std::clamp<std::int64_t>(on_their_way / x_bytes, 1, size == 2 ? kMostTiles : 3));
+  // At most: results have a place of their own where they do not fit their inputs'.
+  policy->smem_bytes = policy->stages * slot_bytes(x_bytes) + slot_bytes(y_bytes);
+  if (ceil_div(p.rows, std::int64_t{policy->rows_per_block} * policy->stages) > INT32_MAX) {
+    return decline(why, cap, "more than %d tiles", INT32_MAX);
+  }
   return true;
 }
 
 namespace {
+
+bool is_half_units(const Problem &p) {
+  const int size = dtype_size(p.x_dtype);
+  return size == 2 && goes_by_units(p.cols, size);
+}
 
 // What both need, and the slabs that come of it.
 Slabs spread_policy(const Problem &p, std::int64_t slab_bytes, Policy *policy) {
@@ -90,6 +95,9 @@ namespace {
 // few, or the card has too little shared memory. How many blocks share a row is a matter of how
 // many clusters find room, and may come out larger: see stream_plan.h.
 bool stream_policy(const DeviceCaps &caps, const Problem &p, Policy *policy) {
+  // There is no kernel for 16-bit rows by elements, which fit into one block, and for float64,
+  // whose arithmetic is what is waited for.
+  if (is_half_units(p) || dtype_size(p.x_dtype) == 8) return false;
   const std::int64_t runs =
       ceil_div(p.cols, run_cols_of(p.cols, dtype_size(p.x_dtype), policy->packs));
   const std::int64_t most_blocks = most_cluster_blocks(caps.compute_capability);
@@ -138,6 +146,37 @@ bool cluster_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, ch
   return true;
 }
 
+namespace {
+
+// GRID with rows on their way. False where rows are few, the card has too little shared memory, or
+// a row is so short that nobody shares it or so long that there is no room for its parts.
+bool grid_stream_policy(const DeviceCaps &caps, const Problem &p, const Slabs &slabs,
+                        Policy *policy) {
+  const int accumulator = accumulator_size(p.x_dtype);
+  if (accumulator == 8) return false;  // as in stream_policy
+  if (slabs.count < 2 || slabs.count > most_grid_slabs(accumulator)) return false;
+  if (p.rows > INT32_MAX) return false;
+  const int slots =
+      grid_slots(caps.smem_per_block_bytes, slabs.count, accumulator, policy->packs, slabs.warps);
+  if (slots < 2) return false;
+  // The first rows of every team are on their way for nobody.
+  constexpr std::int64_t kFewRows = 4;
+  constexpr std::int64_t kFewRounds = 2;
+  if (p.rows <= kFewRows || p.rows < kFewRounds * (caps.sm_count / slabs.count)) return false;
+  const GridShape shape =
+      grid_shape(slabs.count, p.rows, caps.sm_count, slots, can_lag(accumulator, slots));
+  if (shape.row_blocks == 0) return false;
+  policy->row_blocks = shape.row_blocks;
+  policy->stages = slots;
+  policy->blocks_per_sm = 1;
+  policy->smem_bytes = grid_meeting_bytes(accumulator) + grid_row_bytes(slabs.count, accumulator) +
+                       grid_slots_bytes(policy->packs, slabs.warps, slots);
+  policy->workspace_bytes = shape.teams * team_message_bytes(slabs.count, accumulator);
+  return true;
+}
+
+}  // namespace
+
 bool grid_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char *why,
                  std::size_t cap) {
   if (!has_bulk_copies(caps, why, cap)) return false;
@@ -145,6 +184,7 @@ bool grid_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char 
   if (slabs.count > INT32_MAX) {
     return decline(why, cap, "a row of more than %d slabs", INT32_MAX);
   }
+  if (grid_stream_policy(caps, p, slabs, policy)) return true;
   policy->blocks_per_sm = blocks_with(caps, p, policy->threads_per_row, policy->smem_bytes);
   // Teams of a quarter of the card hide each other's waiting; a few rows use all of it.
   constexpr std::int64_t kFewRows = 4;

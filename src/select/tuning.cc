@@ -9,39 +9,37 @@ namespace {
 
 // ---- sm_90, and later architectures until they are measured ----
 //
-// One NVIDIA H200, 2026-11-30, softmax out of place over 2^26 elements, buffers rotated past the
-// L2, CUDA graphs, medians. Scores are copy time over softmax time at the N in the comment, the
-// copy being the better of cudaMemcpyAsync and a 16-byte streaming kernel. "Odd" rows are those
-// whose length is no multiple of 16 bytes. Few rows: CLUSTER uses more of the card than one block.
+// One NVIDIA H200, 2026-11-30 and 2026-12-01, softmax out of place over 2^26 elements and from
+// 131072 columns on 2^27, buffers rotated past the L2, CUDA graphs, medians. Scores are copy time
+// over softmax time at the N in the comment, the copy being the better of cudaMemcpyAsync and a
+// 16-byte streaming kernel. "Odd" rows are those whose length is no multiple of 16 bytes. Few rows:
+// CLUSTER uses more of the card than one block.
 
 constexpr std::int64_t kFew = 16;
+constexpr std::int64_t kFewOdd = 256;  // WARP has a block a row then, and no wait for bulk copies
 
 constexpr TuningRow kSm90F32[] = {
     {512, SOFTMAX_ALGO_WARP},    // 8: 0.98, 64: 0.97, 448: 1.03; block -, -, 1.03
     {8192, SOFTMAX_ALGO_BLOCK},  // 768: 0.95, 1024: 0.98, 4096: 0.96; warp 1.03, 0.97, -
     // 16384: 0.94, 32768: 0.88; cluster 0.86, 0.84. M = 1, N = 32000, hot: 7.8 us; cluster 4.2
     {32768, SOFTMAX_ALGO_BLOCK, kFew, SOFTMAX_ALGO_CLUSTER},
-    // 65536: 0.87, 128256: 0.96, 262144: 0.74, 524288: 0.45; grid 0.67, 0.67, 0.60, 0.58
-    {262144, SOFTMAX_ALGO_CLUSTER},
-    {kNoLimit, SOFTMAX_ALGO_GRID},  // 1048576: 0.54, 16777216: 0.52
+    // 65536: 0.87, 131072: 0.97; grid 0.67, 0.82
+    {163840, SOFTMAX_ALGO_CLUSTER},  // 151936: 0.93, 163840: 0.90; grid 0.83, 0.78
+    // 196608: 0.78, 229376: 0.75; cluster 0.56, 0.69. M = 1 to 16, hot: cluster is quicker by 3 us
+    {245760, SOFTMAX_ALGO_GRID, 0, SOFTMAX_ALGO_AUTO, kFew, SOFTMAX_ALGO_CLUSTER},
+    {262144, SOFTMAX_ALGO_CLUSTER},  // 262144: 0.80; grid 0.77
+    {kNoLimit, SOFTMAX_ALGO_GRID},   // 524288: 0.71, 1048576: 0.66, 16777216: 0.63
 };
-// WARP takes a power of two of lanes: best where they are nearly all in use.
 constexpr TuningRow kSm90F32Odd[] = {
-    {36, SOFTMAX_ALGO_TILE},     // 9: 0.64, 33: 0.92; warp 0.41, 0.74
-    {64, SOFTMAX_ALGO_WARP},     // 50: 0.96; tile 0.88
-    {112, SOFTMAX_ALGO_TILE},    // 65: 0.92, 97: 0.90; warp 0.72, 0.87
-    {128, SOFTMAX_ALGO_WARP},    // 127: 0.98; tile 0.92
-    {208, SOFTMAX_ALGO_TILE},    // 129: 0.90, 193: 0.89; warp 0.71, 0.88
-    {256, SOFTMAX_ALGO_WARP},    // 255: 1.00; tile 0.91, block 0.81
-    {304, SOFTMAX_ALGO_TILE},    // 257: 0.90; block 0.81, warp 0.70
-    {480, SOFTMAX_ALGO_BLOCK},   // 321: 0.92, 385: 0.95, 449: 0.98; warp 0.83, 0.87, 0.95
-    {1024, SOFTMAX_ALGO_WARP},   // 511: 1.00, 513: 0.99, 769: 1.03; block 0.99, 0.71, 0.97
-    {8192, SOFTMAX_ALGO_BLOCK},  // 1025: 0.95, 2049: 0.99, 4097: 0.98; cluster 0.61, 0.85, 0.67
-    // 8193: 1.01, 12289: 0.99; cluster 0.73, 0.87
+    // 9: 1.01, 33: 0.99, 129: 1.00, 257: 0.98, 513: 0.98, 1001: 1.02; warp 0.58, 0.26, 0.90, 0.89,
+    // 0.90, 1.01. M = 1, N = 257, hot: 1.9 us by warp
+    {1024, SOFTMAX_ALGO_TILE, kFewOdd, SOFTMAX_ALGO_WARP},
+    {8192, SOFTMAX_ALGO_BLOCK},  // 1025: 0.94, 2049: 1.01, 4097: 1.01; cluster 0.61, 0.85, 0.67
+    // 8193: 1.01, 12289: 1.00; cluster 0.73, 0.87
     {16384, SOFTMAX_ALGO_BLOCK, kFew, SOFTMAX_ALGO_CLUSTER},
     // 16385: 0.88, 50257: 0.89, 131073: 0.76; block 0.71, -, -; grid 0.72, 0.71, 0.70
-    {262144, SOFTMAX_ALGO_CLUSTER},
-    {kNoLimit, SOFTMAX_ALGO_GRID},  // 262145: 0.67, 1048577: 0.56; cluster 0.44, -
+    {163840, SOFTMAX_ALGO_CLUSTER},  // 65537: 0.90, 151937: 0.87; grid 0.79, 0.79
+    {kNoLimit, SOFTMAX_ALGO_GRID},   // 1048577: 0.65; cluster at 262145 0.44
 };
 // 16-bit inputs: measured with bf16 to bf16; f16, and float32 outputs, take the same rows.
 constexpr TuningRow kSm90Half[] = {
@@ -51,24 +49,26 @@ constexpr TuningRow kSm90Half[] = {
     {24576, SOFTMAX_ALGO_BLOCK},  // 2048: 0.97, 16384: 0.95; warp 0.95, -; cluster -, 0.78
     // 32768: 0.94; cluster 0.74. M = 1, N = 32000, hot: 4.8 us; cluster 4.3
     {32768, SOFTMAX_ALGO_BLOCK, kFew, SOFTMAX_ALGO_CLUSTER},
-    // 40960: 0.84, 65536: 0.87, 262144: 0.81, 524288: 0.69; block 0.80, 0.85; grid 0.68, 0.69,
-    // 0.65, 0.63
-    {524288, SOFTMAX_ALGO_CLUSTER},
-    // 1048576: 0.61, 4194304: 0.53, 16777216: 0.50; cluster 0.49. M = 1, N = 1048576: 11 us; 14
+    // 40960: 0.84, 65536: 0.89, 131072: 0.90; block 0.80, 0.85, -; grid 0.68, 0.69, 0.82
+    {163840, SOFTMAX_ALGO_CLUSTER},  // 151936: 0.86, 163840: 0.87; grid 0.85, 0.82
+    // 196608: 0.82, 229376: 0.81; cluster 0.62, 0.74. M = 1, N = 201088, hot: 9.8 us; cluster 5.4
+    {245760, SOFTMAX_ALGO_GRID, 0, SOFTMAX_ALGO_AUTO, kFew, SOFTMAX_ALGO_CLUSTER},
+    {262144, SOFTMAX_ALGO_CLUSTER},  // 262144: 0.85; grid 0.82
+    // 524288: 0.75, 1048576: 0.66, 4194304: 0.62, 16777216: 0.64; cluster 0.71, -, -, -
     {kNoLimit, SOFTMAX_ALGO_GRID},
 };
-// Rows that lie in windows need room for one word more: just below a power of two WARP has none.
 constexpr TuningRow kSm90HalfOdd[] = {
-    {352,
-     SOFTMAX_ALGO_TILE},  // 9: 0.33, 33: 0.65, 129: 0.68, 257: 0.67; warp 0.24, 0.23, 0.43, 0.43
-    {504, SOFTMAX_ALGO_WARP},     // 385: 0.59, 449: 0.69; block 0.41, 0.48; tile 0.38, 0.36
-    {1016, SOFTMAX_ALGO_BLOCK},   // 511: 0.52, 769: 0.78, 1001: 0.95; warp 0.39, 0.60, 0.76
-    {2040, SOFTMAX_ALGO_WARP},    // 1025: 0.65, 1537: 0.84; block 0.46, 0.63
-    {32768, SOFTMAX_ALGO_BLOCK},  // 2049: 0.59, 3001: 0.84, 16385: 0.81; cluster 0.36, 0.44, 0.66
+    // 9: 0.77, 33: 0.94, 100: 0.96, 257: 0.90, 513: 0.92, 1025: 0.94, 2047: 0.96; block -, -, -, -,
+    // 0.75, 0.61, -. M = 1, N = 257, hot: 2.0 us by warp
+    {2048, SOFTMAX_ALGO_TILE, kFewOdd, SOFTMAX_ALGO_WARP},
+    // 2049: 0.80, 4097: 0.85, 12289: 0.80, 24577: 0.83, 32767: 0.64; cluster -, -, 0.75, 0.73, 0.63
+    {32768, SOFTMAX_ALGO_BLOCK},
     // 50257: 0.69; cluster 0.58. M = 1, N = 50257, hot: 8.0 us; cluster 5.7
     {65280, SOFTMAX_ALGO_BLOCK, kFew, SOFTMAX_ALGO_CLUSTER},
-    {524288, SOFTMAX_ALGO_CLUSTER},  // 65537: 0.56, 262145: 0.54; grid 0.50, 0.47
-    {kNoLimit, SOFTMAX_ALGO_GRID},   // 1048577: 0.42
+    // 65537: 0.65, 80001: 0.73, 100001: 0.63; grid 0.59, 0.66, 0.63
+    {106496, SOFTMAX_ALGO_CLUSTER},
+    // 131073: 0.65, 201089: 0.72, 262145: 0.68, 1048577: 0.63; cluster 0.55, 0.55, 0.54, -
+    {kNoLimit, SOFTMAX_ALGO_GRID},
 };
 constexpr TuningRow kSm90F64[] = {
     {256, SOFTMAX_ALGO_WARP},          // 64: 0.94, 256: 0.89; block -, 0.90
@@ -76,7 +76,8 @@ constexpr TuningRow kSm90F64[] = {
     {kNoLimit, SOFTMAX_ALGO_SHUFFLE},  // 32768: 0.41; cluster at 65536 0.36, grid at 262144 0.23
 };
 constexpr TuningRow kSm90F64Odd[] = {
-    {192, SOFTMAX_ALGO_TILE},          // 33: 0.71, 129: 0.67; warp 0.47, 0.44
+    // 9: 0.89, 33: 0.78, 129: 0.72, 257: 0.70; warp -, 0.47, 0.44, -
+    {512, SOFTMAX_ALGO_TILE, kFewOdd, SOFTMAX_ALGO_WARP},
     {16384, SOFTMAX_ALGO_BLOCK},       // 1025: 0.58, 12289: 0.58; cluster -, 0.42
     {kNoLimit, SOFTMAX_ALGO_SHUFFLE},  // 32768: 0.41; cluster at 50257 0.30
 };

@@ -1,4 +1,4 @@
-// WARP, BLOCK and CLUSTER for few rows: another kernel than for many, and the same bits.
+// WARP, BLOCK, CLUSTER and GRID for few rows: another kernel than for many, and the same bits.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -151,6 +151,18 @@ TEST_CASE("a row over a cluster has the same bits among few rows as among many",
     }
   }
   CHECK(turn >= 40);
+}
+
+TEST_CASE("a row over the device has the same bits among few rows as among many", "[few][bits]") {
+  // Of two slabs and several, odd and even, of an incomplete last run, and of warps without a run.
+  if (!device().has_bulk_copies()) SOFTMAX_SKIP("this device has no bulk copies");
+  Runner runner(device());
+  int turn = 0;
+  for (const TypePair &types : kTypePairs) {
+    for (const std::int64_t cols : {33000, 33001, 66001, 131080, 300001}) {
+      check_few(runner, types, SOFTMAX_ALGO_GRID, cols, turn++);
+    }
+  }
 }
 
 TEST_CASE("few rows are right, whatever is in them", "[few]") {

@@ -151,4 +151,56 @@ TEST_CASE("more than 2^31 rows are right in every algorithm", "[huge][mistakes]"
   device().release(y);
 }
 
+TEST_CASE("a row of 2^32 columns is right, and what is -inf in it stays nothing",
+          "[huge][mistakes]") {
+  // N itself does not fit 32 bits. All elements are 0 but for some that are -inf.
+  constexpr std::int64_t kCols = (std::int64_t{1} << 32) + 8;
+  constexpr std::size_t kBytes = static_cast<std::size_t>(kCols) * 2;
+  if (device().free_bytes() < kBytes + kSlackBytes) {
+    SOFTMAX_SKIP("needs 10 GB of device memory");
+  }
+  auto *x = static_cast<unsigned char *>(device().allocate(kBytes));
+  REQUIRE(x != nullptr);
+  constexpr std::int64_t kWindow = 4096;
+  Elements window(SOFTMAX_DTYPE_BF16, kWindow);
+  Elements nothing(SOFTMAX_DTYPE_BF16, 1);
+  nothing.set(0, -HUGE_VAL);
+  const std::int64_t empty[] = {0, 1, 4095, kCols / 2, (std::int64_t{1} << 32) + 2, kCols - 1};
+  for (const bool is_log : {false, true}) {
+    must(cudaMemset(x, 0, kBytes));
+    for (const std::int64_t col : empty) {
+      must(cudaMemcpy(x + static_cast<std::size_t>(col) * 2, nothing.bytes.data(), 2,
+                      cudaMemcpyHostToDevice));
+    }
+    Problem problem;
+    problem.algo = SOFTMAX_ALGO_AUTO;
+    problem.types = kTypePairs[2];
+    problem.is_log = is_log;
+    problem.in_place = true;
+    problem.rows = 1;
+    problem.cols = kCols;
+    INFO(to_text(problem));
+    REQUIRE(call(device().handle(), problem, x, x, nullptr) == SOFTMAX_SUCCESS);
+    must(cudaDeviceSynchronize());
+    // ln(2^32) is 22.18, and bfloat16 has 22.125 and 22.25.
+    const double expected = is_log ? -22.125 : 0x1p-32;
+    for (const std::int64_t around : {std::int64_t{0}, kCols / 3, kCols / 2, kCols}) {
+      const std::int64_t start =
+          std::min(std::max<std::int64_t>(around - kWindow / 2, 0), kCols - kWindow);
+      must(cudaMemcpy(window.bytes.data(), x + static_cast<std::size_t>(start) * 2,
+                      window.bytes.size(), cudaMemcpyDeviceToHost));
+      std::int64_t wrong = 0;
+      for (std::int64_t j = 0; j < kWindow; ++j) {
+        const bool is_empty =
+            std::find(std::begin(empty), std::end(empty), start + j) != std::end(empty);
+        const double right = !is_empty ? expected : is_log ? -HUGE_VAL : 0.0;
+        wrong += window[j] == right ? 0 : 1;
+      }
+      INFO("columns from " << start);
+      CHECK(wrong == 0);
+    }
+  }
+  device().release(x);
+}
+
 }  // namespace softmax_test

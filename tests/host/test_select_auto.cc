@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/algo.h"
+#include "core/held_rows.h"
 #include "core/slabs.h"
 #include "host/api.h"
 #include "host/made_up.h"
@@ -148,17 +149,24 @@ TEST_CASE("an algorithm that is asked for takes the longest and the shortest row
   }
 }
 
-// Lanes of a row, where WARP's order hangs on them.
+// Lanes of a row, where the order of WARP and TILE hangs on them.
 int warp_lanes(const Policy &p) { return p.few_lanes > 0 ? p.few_lanes : p.threads_per_row; }
+bool is_in_warp(const Policy &p) {
+  return p.algo == SOFTMAX_ALGO_WARP || p.algo == SOFTMAX_ALGO_TILE;
+}
 
 // Where a choice may look at M at all: GRID's order hangs on how a row is cut into slabs, that of
-// BLOCK and CLUSTER on what a thread holds, as long as a warp merges a run a lane.
+// BLOCK and CLUSTER on what a thread holds, as long as a warp merges a run a lane. WARP and TILE
+// have rows of odd length alike, and no others.
 bool adds_alike(const TypePair &types, std::int64_t cols, const Policy &a, const Policy &b) {
   if (!softmax::same_order(a.algo, b.algo) || a.packs != b.packs) return false;
   if (a.algo == SOFTMAX_ALGO_GRID) {
     return a.slab_bytes == b.slab_bytes && a.threads_per_row == b.threads_per_row;
   }
-  if (a.algo == SOFTMAX_ALGO_WARP && warp_lanes(a) != warp_lanes(b)) return false;
+  if (is_in_warp(a)) {
+    return warp_lanes(a) == warp_lanes(b) &&
+           (a.algo == b.algo || softmax::goes_by_units(cols, format_of(types.x).size_bytes));
+  }
   return a.algo == b.algo ||
          cols * format_of(types.x).size_bytes <= 32 * softmax::run_bytes(a.packs);
 }

@@ -127,41 +127,27 @@ TEST_CASE("a part of a row is as large on its way as the kernels' own", "[slabs]
   CHECK(softmax::part_bytes(8) == sizeof(softmax::RowPart<double>));
 }
 
-TEST_CASE("a run of rows is one at least, fills its bytes, and suits the block", "[slabs]") {
-  std::int64_t none = 0, too_long = 0, uneven = 0, too_short = 0;
-  for (std::int64_t row_bytes = 1; row_bytes <= 70000; row_bytes += row_bytes < 5000 ? 1 : 61) {
-    for (const int at_once : {8, 16, 64, 256}) {
-      constexpr std::int64_t kTileBytes = 16384;
-      const std::int64_t rows = softmax::tile_rows(row_bytes, kTileBytes, at_once);
-      none += rows >= 1 ? 0 : 1;
-      too_long += rows == 1 || rows * row_bytes <= kTileBytes ? 0 : 1;
-      uneven += rows < at_once || rows % at_once == 0 ? 0 : 1;
-      // Another round of rows would not fit.
-      too_short += rows >= at_once && (rows + at_once) * row_bytes <= kTileBytes ? 1 : 0;
-    }
-  }
-  CHECK(none == 0);
-  CHECK(too_long == 0);
-  CHECK(uneven == 0);
-  CHECK(too_short == 0);
-}
-
 TEST_CASE("rows that a warp takes together begin in different banks", "[slabs]") {
-  // The words that a warp's lanes read at once, rows apart as row_spread says. No distance helps
-  // rows of a higher power of two of bytes than their lanes read.
+  // What a warp's lanes read at once, rows apart as row_spread_bits says. No distance helps rows of
+  // a higher power of two of bytes than their lanes read, and none is further than the warps go.
+  constexpr int kWarps = 4;
   std::int64_t meeting = 0, apart = 0, out_of_range = 0;
-  for (std::int64_t row_bytes = 4; row_bytes <= 2048; row_bytes += 4) {
-    for (const int lanes : {1, 2, 4, 8, 16, 32}) {
-      const std::int64_t spread = softmax::row_spread(row_bytes, lanes);
-      out_of_range += spread >= 1 && spread <= 32 ? 0 : 1;
-      std::set<std::int64_t> banks;
-      for (int row = 0; row < 32 / lanes; ++row) {
-        for (int lane = 0; lane < lanes; ++lane) {
-          banks.insert((row * spread * row_bytes / 4 + lane) % 32);
+  for (const int size : {2, 4}) {
+    for (std::int64_t row_bytes = size; row_bytes <= 2048; row_bytes += size) {
+      for (const int lanes : {1, 2, 4, 8, 16, 32}) {
+        const int bits = softmax::row_spread_bits(row_bytes, lanes * size, kWarps);
+        out_of_range += bits >= 0 && (1 << bits) <= kWarps ? 0 : 1;
+        const std::int64_t distance = row_bytes << bits;
+        if ((distance & -distance) != lanes * size || size * 32 / lanes > 128) continue;
+        // Bytes of 128 that lanes read, each once.
+        std::set<std::int64_t> places;
+        for (int row = 0; row < 32 / lanes; ++row) {
+          for (int lane = 0; lane < lanes; ++lane) {
+            places.insert((row * distance + lane * size) % 128);
+          }
         }
+        (places.size() == 32 ? apart : meeting) += 1;
       }
-      if ((row_bytes & -row_bytes) > 4 * lanes) continue;
-      (banks.size() == 32 ? apart : meeting) += 1;
     }
   }
   CHECK(out_of_range == 0);

@@ -121,7 +121,10 @@ void check_captured(CudaDevice *device, softmax_handle_t handle, softmax_algo_t 
 }  // namespace
 
 // The input arrives on the stream after a wait: a call that went to another stream, or a pass of
-// it, would read what was there before. And the call returns while the stream still waits.
+// it, would read what was there before. And the call returns while the stream still waits: long
+// enough for a kernel that is loaded for its first call.
+constexpr std::int64_t kWaitMicroseconds = 20000;
+
 void run_stream_order(Device *base, const Entry &entry, Verdict *verdict) {
   auto *device = static_cast<CudaDevice *>(base);
   const Stream own(device);
@@ -138,7 +141,7 @@ void run_stream_order(Device *base, const Entry &entry, Verdict *verdict) {
       problem.poison();
       must(cudaMemsetAsync(problem.x(), 0xff, problem.bytes(), device->stream()));
       device->finish();
-      launch_wait(2000, own.stream);
+      launch_wait(kWaitMicroseconds, own.stream);
       must(cudaMemcpyAsync(problem.x(), late.data(), problem.bytes(), cudaMemcpyDeviceToDevice,
                            own.stream));
       verdict->expect_status(make_call(problem.call(algo), device->handle(), own.stream),

@@ -208,10 +208,11 @@ def test_every_algorithm_of_a_cuda_device_runs_and_others_are_refused():
     torch = module("torch")
     x = logits(torch, 17, 777)
     for algo in ("naive", "shared", "shuffle", "vector", "online", "warp_online", "reference",
-                 "warp", "block", "cluster", "grid"):
+                 "warp", "block", "tile", "cluster", "grid"):
         assert libsoftmax.select(17, 777, algo=algo, device="cuda:0").algo == algo
         assert_close(torch, libsoftmax.softmax(x, algo=algo), x, False)
-    # Rows of more than 2048 bytes are none of TILE's.
+    # Rows of more than 4096 bytes are none of TILE's.
+    x = logits(torch, 17, 1025)
     raises(libsoftmax.SoftmaxError, "NOT_SUPPORTED_ALGO", libsoftmax.softmax, x, algo="tile")
 
 

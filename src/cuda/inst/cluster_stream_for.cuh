@@ -13,12 +13,17 @@ const void *cluster_stream_for(std::int32_t x, std::int32_t y, std::int32_t pack
   return for_access(x, y, access, [=](auto types, auto way) -> const void * {
     using X = typename decltype(types)::X;
     using Y = typename decltype(types)::Y;
-    // As many packs as CLUSTER's few rows have: see cluster_policy.
-    constexpr int kPacks = sizeof(X) == sizeof(Y) && sizeof(X) < 8 ? 8 : 4;
     constexpr RowAccess kAccess = decltype(way)::value;
-    if (packs != kPacks) return nullptr;
-    return is_log ? address(cluster_stream_kernel<X, Y, kPacks, kAccess, kMostThreads, true>)
-                  : address(cluster_stream_kernel<X, Y, kPacks, kAccess, kMostThreads, false>);
+    // See stream_policy.
+    if constexpr (sizeof(X) == 8 || (sizeof(X) == 2 && kAccess == RowAccess::kUnits)) {
+      return nullptr;
+    } else {
+      // As many packs as CLUSTER's few rows have: see spread_policy.
+      constexpr int kPacks = sizeof(X) == sizeof(Y) ? 8 : 4;
+      if (packs != kPacks) return nullptr;
+      return is_log ? address(cluster_stream_kernel<X, Y, kPacks, kAccess, kMostThreads, true>)
+                    : address(cluster_stream_kernel<X, Y, kPacks, kAccess, kMostThreads, false>);
+    }
   });
 }
 

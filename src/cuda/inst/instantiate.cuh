@@ -30,8 +30,6 @@
   }
 
 #define SOFTMAX_INSTANTIATE(stem) SOFTMAX_INSTANTIATE_AS(stem##_kernel_for, stem##_kernel, )
-#define SOFTMAX_INSTANTIATE_WITH_THREADS(stem, threads) \
-  SOFTMAX_INSTANTIATE_AS(stem##_##threads##_kernel_for, stem##_kernel, , threads)
 
 namespace softmax {
 
@@ -67,10 +65,7 @@ const void *for_access(std::int32_t x, std::int32_t y, RowAccess access, LookUp 
       case RowAccess::kWords:
         return look_up(types, std::integral_constant<RowAccess, RowAccess::kWords>());
       case RowAccess::kUnits:
-        if constexpr (sizeof(typename decltype(types)::X) > 2) {
-          return look_up(types, std::integral_constant<RowAccess, RowAccess::kUnits>());
-        }
-        return nullptr;
+        return look_up(types, std::integral_constant<RowAccess, RowAccess::kUnits>());
       case RowAccess::kWindow:
         return look_up(types, std::integral_constant<RowAccess, RowAccess::kWindow>());
     }

@@ -39,7 +39,7 @@ __device__ __forceinline__ std::uint64_t address_of(const void *p) {
 // Copies a range's head or tail, a few elements, with the threads of one warp or more.
 template <typename T>
 __device__ __forceinline__ void copy_elements(T *to, const T *from, int count, int thread) {
-  if (thread >= 0 && thread < count) to[thread] = from[thread];
+  if (thread < count) to[thread] = from[thread];
 }
 
 #if SOFTMAX_BULK_COPY
@@ -130,15 +130,23 @@ class Ring {
 };
 
 // Writes a range whose elements lie in a slot, as far past a 16-byte boundary as the range itself.
-// By the first warp, after every thread that wrote to the slot has passed fence_slot_writes and
-// then a barrier. Thread 0's bulk copy is a group of its own, to be waited for before the slot is
-// used again; the other threads have read their elements when this returns.
+// By a warp, after every thread that wrote to the slot has passed fence_slot_writes and then a
+// barrier, of the warp at least. Lane 0's bulk copy is a group of its own, to be waited for before
+// the slot is used again; the other lanes have read their elements when this returns.
 template <typename Y>
 __device__ __forceinline__ void store_range(const Y *first, ByteRange range) {
   namespace ptx = cuda::ptx;
   constexpr int kSize = static_cast<int>(sizeof(Y));
+  const int thread = static_cast<int>(threadIdx.x % 32);
+  if (bulk_shift(range.begin | range.end) == 0) {
+    if (thread == 0) {
+      ptx::cp_async_bulk(ptx::space_global, ptx::space_shared,
+                         reinterpret_cast<void *>(range.begin), first, range.size());
+      ptx::cp_async_bulk_commit_group();
+    }
+    return;
+  }
   const Window window = store_window(range);
-  const int thread = static_cast<int>(threadIdx.x);
   if (thread == 0) {
     if (window.bulk.size() != 0) {
       ptx::cp_async_bulk(ptx::space_global, ptx::space_shared,
@@ -160,7 +168,7 @@ __device__ __forceinline__ void fence_slot_writes() {
   cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);
 }
 
-// By thread 0: until at most kPending of its store_range copies still read their slots.
+// By lane 0: until at most kPending of its store_range copies still read their slots.
 template <int kPending>
 __device__ __forceinline__ void wait_for_stores() {
   cuda::ptx::cp_async_bulk_wait_group_read(cuda::ptx::n32_t<kPending>{});

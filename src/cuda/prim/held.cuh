@@ -1,15 +1,19 @@
 // A row, or a warp's part of one, in registers: read once, used twice.
 //
-// Two ways to hold it, with one interface. Where the output has 16 bits the input does too, and its
-// raw words take half the registers of anything else: the coarse exponential is cheap enough to
-// take twice. Otherwise values become terms in place, so that the exact exponential is taken once.
+// Three ways to hold it, with one interface. Where the output has 16 bits the input does too, and
+// its raw words take half the registers of anything else: the coarse exponential is cheap enough to
+// take twice. Where registers are many and instructions count, values become terms in place; so do
+// they where exponentials are exact, which are taken once.
 //
 // kIsWindow: packs are those of a window (core/held_window.h), and there may be one more, the tail.
+// kIsUnits: a pack is elements `step / kCols` apart, of which the warp may have the first half
+// alone.
 #pragma once
 
 #include <type_traits>
 #include <utility>
 
+#include "core/held_rows.h"
 #include "core/held_window.h"
 #include "core/row_part.h"
 #include "cuda/prim/raw_pack.cuh"
@@ -27,7 +31,7 @@ struct HeldFactors {
 };
 
 __device__ __forceinline__ std::uint32_t unknown_zero(const RowArgs &args) {
-  return static_cast<std::uint32_t>(args.cols >> 32);  // such rows do not come here
+  return static_cast<std::uint32_t>(static_cast<std::uint64_t>(args.rows) >> 63);  // not negative
 }
 
 // Which packs there are, and how a window's are added: see PositionSums. All but `foreign` is the
@@ -40,10 +44,13 @@ struct Places {
 
   // Whether any lane has an element in the pack. Most do: it pays for the last run of a row.
   __device__ __forceinline__ bool has(int pack) const { return pack == 0 || pack * step < end; }
+  // The same of its second half, where packs are elements.
+  __device__ __forceinline__ bool has_half(int pack) const { return pack * step + step / 2 < end; }
 };
 // Where all packs have some: nothing is asked, and a pack's work is mixed with the next one's.
 struct FullPlaces : Places {
   __device__ __forceinline__ bool has(int) const { return true; }
+  __device__ __forceinline__ bool has_half(int) const { return true; }
 };
 
 // Calls use(places). Both ways are worth their code where packs are many.
@@ -100,7 +107,7 @@ class RawPacks {
 
   __device__ __forceinline__ void set(int pack, const RawPack &raw) { raw_[pack] = raw; }
 
-  __device__ __forceinline__ float max() const {
+  __device__ __forceinline__ float max(const Places &) const {
     using Pair = typename RawElements<X>::Pair;
     std::uint32_t largest[kStored];
 #pragma unroll
@@ -251,7 +258,9 @@ class TermPacks {
     for (int i = 0; i < kCols; ++i) value_[pack * kCols + i] = value[i];
   }
 
-  __device__ __forceinline__ Acc max() const { return tree_max<0, kStored * kCols>(value_); }
+  __device__ __forceinline__ Acc max(const Places &) const {
+    return tree_max<0, kStored * kCols>(value_);
+  }
 
   // The terms against this maximum, to `sums`, or where packs are no window's to `part`; and in
   // log-softmax the number of its equals. Softmax needs the
@@ -402,8 +411,119 @@ class TermPacks {
   TermFactor<Acc> factor_;
 };
 
-template <typename X, typename Y, int kPacks, bool kIsWindow>
-using HeldPacks = std::conditional_t<sizeof(Y) == 2, RawPacks<X, kPacks, kIsWindow>,
-                                     TermPacks<X, kPacks, kIsWindow>>;
+// ---- coarse terms in place of 16-bit values ----
+
+// Of packs that no lane has an element of, nothing is kept, or read.
+template <typename X, int kPacks>
+class CoarseTermPacks {
+ public:
+  static_assert(sizeof(X) == 2, "others' terms are exact");
+  static constexpr int kCols = kPackCols<X>;
+  static constexpr int kStored = kPacks;
+  static constexpr int kTermsTogether = CoarseTerms::kTermsTogether * kPacks;
+  using Acc = float;
+  using Sums = PositionSums<float, kCols, kPacks, kPacks>;
+  static constexpr float kNearLimit = kCoarseNearLimit;
+
+  __device__ __forceinline__ void set(int pack, const RawPack &raw) {
+    float value[kCols];
+    unpack<X>(raw, value);
+    keep(pack, value);
+  }
+
+  __device__ __forceinline__ float max(const Places &places) const {
+    float largest = tree_max<0, kCols>(value_);
+#pragma unroll
+    for (int pack = 1; pack < kPacks; ++pack) {
+      if (!places.has(pack)) break;
+      float value[kCols];
+      copy(pack, value);
+      largest = max_or_nan(largest, tree_max<0, kCols>(value));
+    }
+    return largest;
+  }
+
+  __device__ __forceinline__ void add_terms(float max, bool is_log, const Places &places,
+                                            Sums *sums, RowPart<float> *part) {
+    if (is_log) {
+      const CoarseExp exp(finite_reference(max));
+      each_half(
+          places,
+          [&](int, const float(&value)[kHalf], float(&term)[kHalf]) {
+            terms_apart(value, exp, term, &part->ones);
+          },
+          sums);
+    } else {
+      const CoarseTerms terms(max);
+      each_half(
+          places,
+          [&](int first, const float(&value)[kHalf], float(&term)[kHalf]) {
+            terms.make(value, term);
+#pragma unroll
+            for (int i = 0; i < kHalf; ++i) value_[first + i] = term[i];
+          },
+          sums);
+    }
+    sums->template add_to<kTermsTogether>(part->others);
+  }
+
+  // There is no finish: whoever holds rows so has all of them.
+  __device__ __forceinline__ void finish_whole(const HeldFactors<float> &factors, bool) {
+    row_ = factors.row;
+    factor_ = whole_row_factor(factors.row).hi;
+  }
+  __device__ __forceinline__ void output(int pack, bool is_log, float (&y)[kCols]) const {
+    copy(pack, y);
+    if (is_log) {
+#pragma unroll
+      for (float &v : y) v = (v - row_.max) - row_.log_sum;
+    } else {
+#pragma unroll
+      for (float &v : y) v *= factor_;
+    }
+  }
+
+ private:
+  static constexpr int kHalf = kCols / 2;
+
+  __device__ __forceinline__ void keep(int pack, const float (&value)[kCols]) {
+#pragma unroll
+    for (int i = 0; i < kCols; ++i) value_[pack * kCols + i] = value[i];
+  }
+  __device__ __forceinline__ void copy(int pack, float (&value)[kCols]) const {
+#pragma unroll
+    for (int i = 0; i < kCols; ++i) value[i] = value_[pack * kCols + i];
+  }
+
+  // Adds what make(index of the first, values, terms) makes of each half of a pack.
+  template <typename Make>
+  __device__ __forceinline__ void each_half(const Places &places, Make make, Sums *sums) const {
+#pragma unroll
+    for (int pack = 0; pack < kPacks; ++pack) {
+      if (!places.has(pack)) break;
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        if (half > 0 && !places.has_half(pack)) break;
+        const int first = pack * kCols + half * kHalf;
+        float value[kHalf];
+        float term[kHalf];
+#pragma unroll
+        for (int i = 0; i < kHalf; ++i) value[i] = value_[first + i];
+        make(first, value, term);
+        sums->template add_half<kHalf>(pack, half, term);
+      }
+    }
+  }
+
+  float value_[kPacks * kCols];
+  RowFactors<float> row_;
+  float factor_;
+};
+
+template <typename X, typename Y, int kPacks, bool kIsWindow, bool kKeepsTerms>
+using HeldPacks = std::conditional_t<
+    sizeof(Y) == 2,
+    std::conditional_t<kKeepsTerms, CoarseTermPacks<X, kPacks>, RawPacks<X, kPacks, kIsWindow>>,
+    TermPacks<X, kPacks, kIsWindow>>;
 
 }  // namespace softmax

@@ -10,6 +10,7 @@
 // again, the latest first: those are likeliest to be in L2 still.
 #pragma once
 
+#include "core/slabs.h"
 #include "core/window.h"
 #include "cuda/prim/bulk.cuh"
 #include "cuda/prim/part_merge.cuh"
@@ -21,9 +22,6 @@ namespace softmax {
 constexpr int kSpreadMostThreads = 512;
 template <typename X, typename Y, int kPacks>
 constexpr int kSpreadBlocksPerSm = sizeof(X) == 8 || sizeof(Y) > sizeof(X) || kPacks > 4 ? 2 : 3;
-
-// Parts of a row that one warp still merges alone.
-constexpr int kFewParts = 128;
 
 #if SOFTMAX_BULK_COPY
 
@@ -81,7 +79,7 @@ class SpreadRows {
  private:
   __device__ __forceinline__ int warp() const { return threadIdx.x / kWarpThreads; }
   __device__ __forceinline__ int warps() const { return blockDim.x / kWarpThreads; }
-  __device__ __forceinline__ int run_cols() const { return Run::run_cols(args_.cols); }
+  __device__ __forceinline__ int run_cols() const { return Run::run_cols(args_); }
 
   // The first column of this warp's run in a slab, from the row's first.
   __device__ __forceinline__ std::int64_t first_col(int slab) const {
@@ -98,7 +96,7 @@ class SpreadRows {
   }
 
   __device__ __forceinline__ RowPart<Acc> take_terms() {
-    const Acc max = warp_max_or_nan(run_.held[0].max());
+    const Acc max = warp_max_or_nan(run_.max(0));
     return warp_part<Run::kSumBits>(run_.sum(0, max, args_.is_log), args_.is_log);
   }
 

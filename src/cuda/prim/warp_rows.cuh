@@ -22,14 +22,16 @@ constexpr StoreHint kHeldStoreHint = StoreHint::kNone;
 // kOneRow: the lanes of a warp have one row. kFullPacks: as many packs as are mostly full in all
 // lanes, for which there is code without a check a column.
 template <typename X, typename Y, int kPacks, RowAccess access, int kRows, bool kOneRow,
-          int kFullPacks>
+          int kFullPacks, bool kKeepsTerms = access == RowAccess::kUnits>
 struct WarpRows {
   using Acc = AccOf<X>;
   static constexpr bool kIsWindow = access == RowAccess::kWindow;
+  // Whether what no lane has is left out pack by pack and half by half.
+  static constexpr bool kIsSparse = kKeepsTerms && sizeof(Y) == 2;
   static constexpr int kCols = kPackCols<X>;
   static constexpr int kYWords = kCols * static_cast<int>(sizeof(Y)) / kWordBytes;  // of a pack
   static constexpr int kWordCols = kCols / kYWords;  // of a word of y
-  using Held = HeldPacks<X, Y, kPacks, kIsWindow>;
+  using Held = HeldPacks<X, Y, kPacks, kIsWindow, kKeepsTerms>;
   // Of the sum of a lane's terms, for warp_part: the same with and without a tail.
   static constexpr int kSumBits = unit_bits((kPacks + 1) * kCols);
 
@@ -38,6 +40,7 @@ struct WarpRows {
   // The rows lie one after another; `present` of them exist.
   int present;
   int cols;
+  int pitch;  // element by element: from one row to the next
   int lanes;
   int groups;  // rows at a time
   int group;   // this lane's
@@ -50,6 +53,7 @@ struct WarpRows {
   // All lanes of the warp share one row, or a run of one.
   __device__ __forceinline__ void take_one_row() {
     present = 1;
+    pitch = 0;
     lanes = kWarpThreads;
     groups = 1;
     group = 0;
@@ -68,13 +72,13 @@ struct WarpRows {
     if constexpr (access == RowAccess::kUnits) load_units(x);
     if constexpr (access == RowAccess::kWindow) load_window(x);
   }
+  // Of row r's elements in this lane, the largest or a NaN.
+  __device__ __forceinline__ Acc max(int r) const { return held[r].max(places(r)); }
   // Row r's part by this lane: the terms against `max`, which is the row's. By all lanes together.
   __device__ __forceinline__ RowPart<Acc> sum(int r, Acc max, bool is_log) {
     RowPart<Acc> part = RowPart<Acc>::of(max);
     typename Held::Sums sums = {};
-    const Places places = {kIsWindow ? first_col(r) : 0, kIsWindow && has_tail(), lanes * kCols,
-                           end_of_rows()};
-    held[r].add_terms(max, is_log, places, &sums, &part);
+    held[r].add_terms(max, is_log, places(r), &sums, &part);
     if constexpr (kIsWindow) {
       to_canonical<kCols / 2>(shift[r], &sums);
       sums.template add_to<Held::kTermsTogether>(part.others);
@@ -97,6 +101,9 @@ struct WarpRows {
  private:
   int shift[kRows];  // of the rows' windows
 
+  __device__ __forceinline__ Places places(int r) const {
+    return {kIsWindow ? first_col(r) : 0, kIsWindow && has_tail(), lanes * kCols, end_of_rows()};
+  }
   __device__ __forceinline__ int row(int r) const { return r * groups + group; }
   __device__ __forceinline__ bool is_present(int r) const { return row(r) < present; }
   __device__ __forceinline__ int col(int p) const { return (p * lanes + member) * kCols; }
@@ -189,28 +196,44 @@ struct WarpRows {
   __device__ __forceinline__ int unit(int p, int k) const { return (p * kCols + k) * lanes; }
 
   __device__ __forceinline__ void load_units(const X *x) {
-    const X nothing = -Limits<X>::infinity();
-    X value[kRows][kPacks][kCols];
     with_full_packs(true, [&](auto full) {
       constexpr int kFull = decltype(full)::value;
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
-        const X *from = x + row(r) * cols + member;
+        const X *from = x + row(r) * pitch + member;
         const int left = anew(is_present(r) ? cols - member : 0);
 #pragma unroll
         for (int p = 0; p < kPacks; ++p) {
-#pragma unroll
-          for (int k = 0; k < kCols; ++k) {
-            value[r][p][k] = p < kFull || unit(p, k) < left ? from[unit(p, k)] : nothing;
+          if (kIsSparse && p >= kFull && p > 0 && unit(p, 0) >= cols) continue;
+          if (p < kFull || (kIsSparse && kFullPacks > 0 && is_full(p))) {
+            held[r].set(p, load_pack_units<true>(from + unit(p, 0), 0));
+          } else {
+            held[r].set(p, load_pack_units<false>(from + unit(p, 0), left - unit(p, 0)));
           }
         }
       }
     });
+  }
+  // Of one pack, those before `left`.
+  template <bool kIsWhole>
+  __device__ __forceinline__ RawPack load_pack_units(const X *from, int left) const {
+    const BitsOf<X> nothing = minus_inf_bits<X>();
+    BitsOf<X> bits[kCols];
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-#pragma unroll
-      for (int p = 0; p < kPacks; ++p) held[r].set(p, RawElements<X>::pack(value[r][p]));
+    for (int k = 0; k < kCols; ++k) {
+      bits[k] = kIsWhole || k * lanes < left ? reinterpret_cast<const BitsOf<X> *>(from)[k * lanes]
+                                             : nothing;
     }
+    RawPack raw;
+    memcpy(&raw, bits, sizeof raw);
+    if constexpr (sizeof(Y) == 2 && !kKeepsTerms) {
+      // Or the compiler would keep the halves, in twice as many registers.
+#pragma unroll
+      for (std::uint32_t &part : raw.part) {
+        part = static_cast<std::uint32_t>(anew(static_cast<int>(part)));
+      }
+    }
+    return raw;
   }
 
   template <StoreHint hint>
@@ -219,16 +242,22 @@ struct WarpRows {
       constexpr int kFull = decltype(full)::value;
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
-        Y *to = y + row(r) * cols + member;
+        Y *to = y + row(r) * pitch + member;
         const int left = anew(is_present(r) ? cols - member : 0);
 #pragma unroll
         for (int p = 0; p < kPacks; ++p) {
           if (p >= kFull && p > 0 && unit(p, 0) >= cols) continue;
           AccOf<X> value[kCols];
           held[r].output(p, is_log, value);
+          const bool all = p < kFull || (kIsSparse && kFullPacks > 0 && is_full(p));
+          if (all) {
 #pragma unroll
-          for (int k = 0; k < kCols; ++k) {
-            if (p < kFull || unit(p, k) < left) store_unit<hint>(to + unit(p, k), value[k]);
+            for (int k = 0; k < kCols; ++k) store_unit<hint>(to + unit(p, k), value[k]);
+          } else {
+#pragma unroll
+            for (int k = 0; k < kCols; ++k) {
+              if (unit(p, k) < left) store_unit<hint>(to + unit(p, k), value[k]);
+            }
           }
         }
       }
@@ -236,11 +265,11 @@ struct WarpRows {
   }
 
   template <StoreHint hint>
-  static __device__ __forceinline__ void store_unit(Y *to, Y value) {
+  static __device__ __forceinline__ void store_unit(Y *to, Acc value) {
     if constexpr (hint == StoreHint::kStreaming) {
-      __stcs(to, value);
+      __stcs(to, DeviceElement<Y>::store(value));
     } else {
-      *to = value;
+      store_element(to, value);
     }
   }
 

@@ -12,6 +12,14 @@ template <typename X>
 using BitsOf = std::conditional_t<sizeof(X) == 2, std::uint16_t,
                                   std::conditional_t<sizeof(X) == 4, std::uint32_t, std::uint64_t>>;
 
+template <typename X>
+__device__ __forceinline__ BitsOf<X> minus_inf_bits() {
+  const RawPack empty = empty_pack<X>();
+  BitsOf<X> bits;
+  memcpy(&bits, &empty, sizeof bits);
+  return bits;
+}
+
 // These elements of the word at `from`, and -inf.
 template <typename X>
 __device__ __forceinline__ RawPack load_cols(const X *from, WordCols cols) {

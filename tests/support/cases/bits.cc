@@ -137,6 +137,8 @@ TEST_CASE("bits of a row do not depend on whether one block holds it or a cluste
     if (types.x == SOFTMAX_DTYPE_F64) continue;  // threads hold less of a row in a cluster
     for (const std::int64_t cols : {8193, 12289, 16384, 24577, 32768, 65535, 65536}) {
       if (!takes(SOFTMAX_ALGO_BLOCK, types, cols)) continue;
+      // Threads hold less of such rows in a block, and AUTO takes no cluster for them.
+      if (format_of(types.x).size_bytes == 2 && cols % 8 != 0 && cols <= 16384) continue;
       const Elements x = make_input(types.x, 2, cols, Pattern::kNormal3, 24);
       for (const bool is_log : {false, true}) {
         Problem problem;

@@ -1,0 +1,322 @@
+// Algorithm 14, GRID, for many rows that a team's blocks hold with a slab each: a row is written
+// when the next one's parts have been taken.
+//
+// Slabs, runs, their parts and the order of additions are grid.cuh's, and so are the bits. In
+// grid_stream.cuh a block's warps stand still while a row's parts meet, which takes as long as half
+// of the row's reading and writing. Here they do not:
+//
+//   a worker    takes the part of its run of row r + 1, which stays in its slot; takes the run of
+//               row r out of its slot again, has that filled with what comes next, and writes row
+//               r. Exact terms are made a second time: registers for two runs there are not.
+//   the last    merges the workers' parts and sends the slab's; receives all parts of row r, merges
+//   warp        them, and tells the workers. While it waits for those of row r it sends that of
+//               row r + 1 as soon as the workers have posted it.
+//
+// Nothing here is written before all have read what lay there:
+//
+//   in the block    A worker posts row r + 2 when it has seen row r decided, for which all parts of
+//                   row r were read. Two rows' parts of runs, outcomes and barriers are enough. Not
+//                   fewer: it posts row r + 1 before that, and rows r and r + 1 may both be decided
+//                   before it looks for row r. A barrier of row r changes again for row r + 2, when
+//                   every worker has posted that and so has seen the first change: nobody is two
+//                   changes late.
+//   in the mail     A block sends row q when it has read all parts of row q - 2, at least. So row
+//                   r + 4 is sent when row r + 2 has been read of every block, each of which had
+//                   read all of row r by then: four rows' words are enough.
+//
+// Workspace: the mail, all 0 before the launch.
+#pragma once
+
+#include "cuda/grid_stream.cuh"
+
+namespace softmax {
+
+// Of the 17 warps five share one scheduler's registers, as if there were 20: 96 a thread.
+constexpr int kGridLaggedThreads = 20 * kWarpThreads;
+static_assert(kGridStreamWarps + 1 <= 20, "the launch has no more threads than that");
+
+#if SOFTMAX_BULK_COPY
+
+// Which of two buffers and barriers a row has, and which change of the barrier is its own.
+__device__ __forceinline__ int buffer_of(std::uint32_t row) { return static_cast<int>(row & 1); }
+__device__ __forceinline__ std::uint32_t phase_of(std::uint32_t row) { return row >> 1 & 1; }
+
+// Shared memory of a block.
+template <typename T>
+struct LaggedMeeting {
+  PartSlots<T, 2 * kGridStreamWarps> runs;
+  PartSlots<T, kGridStreamWarps> groups;
+  RowOutcome<T> outcome[2];
+  std::uint64_t posted[2];   // all runs
+  std::uint64_t decided[2];  // the outcome
+
+  // By thread 0, before a barrier of the block.
+  __device__ __forceinline__ void initialise(int workers) {
+    for (std::uint64_t &barrier : posted) cuda::ptx::mbarrier_init(&barrier, workers);
+    for (std::uint64_t &barrier : decided) cuda::ptx::mbarrier_init(&barrier, 1);
+  }
+  __device__ __forceinline__ RowPart<T> &run(std::uint32_t row, int worker) {
+    return runs[buffer_of(row) * kGridStreamWarps + worker];
+  }
+  static __device__ __forceinline__ void arrive(std::uint64_t *barrier) {
+    cuda::ptx::mbarrier_arrive(cuda::ptx::sem_release, cuda::ptx::scope_cta,
+                               cuda::ptx::space_shared, barrier);
+  }
+};
+
+static_assert(sizeof(LaggedMeeting<float>) <= grid_meeting_bytes(4),
+              "grid_slots leaves room for it");
+
+// Which block this is, and what its team has.
+struct TeamPlace {
+  int slab;  // of the block's: its number in the team
+  int team;
+  int teams;
+  std::uint32_t rows;
+
+  explicit __device__ __forceinline__ TeamPlace(const RowArgs &args)
+      : slab(static_cast<int>(blockIdx.x) % args.row_blocks),
+        team(static_cast<int>(blockIdx.x) / args.row_blocks),
+        teams(static_cast<int>(gridDim.x) / args.row_blocks),
+        rows(static_cast<std::uint32_t>((args.rows - team + teams - 1) / teams)) {}
+};
+
+template <typename X, typename Y, int kPacks, RowAccess access, bool kIsLog>
+class LaggedWorker {
+ public:
+  using Acc = AccOf<X>;
+  using Run = WarpRuns<X, Y, kPacks, access>;
+  using Meeting = LaggedMeeting<Acc>;
+
+  // `slots` are this warp's.
+  __device__ __forceinline__ LaggedWorker(const RowArgs &args, const TeamPlace &place, int worker,
+                                          const Ring<X> &slots, Meeting &meeting)
+      : args_(args), slots_(slots), meeting_(meeting), worker_(worker), rows_(place.rows) {
+    const int run_cols = Run::run_cols(args);
+    const std::int64_t first_col =
+        std::int64_t{place.slab} * args.slab_cols + std::int64_t{worker} * run_cols;
+    const std::int64_t left = args.cols - first_col;
+    run_.take_one_row();
+    // The row's last slab may have runs that are shorter, or none of them.
+    run_.cols = left < run_cols ? (left > 0 ? static_cast<int>(left) : 0) : run_cols;
+    run_.present = left > 0 ? 1 : 0;
+    // In a slot there is room around every run.
+    run_.before = run_.after = 1 << 30;
+    first_ = place.team * args.cols + first_col;
+    step_ = place.teams * args.cols;
+  }
+
+  // Asks for as many rows as there are slots. Needs nobody.
+  __device__ __forceinline__ void fill() const {
+    for (int i = 0; i < slots_.count() && i < static_cast<int>(rows_); ++i) {
+      ask({i, 0}, first_ + i * step_);
+    }
+  }
+
+  __device__ __forceinline__ void run() {
+    Turn turn;
+    Acc max = Acc(0);
+    for (std::uint32_t row = 0;; ++row, first_ += step_) {
+      const Acc max_behind = max;
+      if (row < rows_) max = take(row, turn);
+      const int slot_behind = (turn.slot == 0 ? slots_.count() : turn.slot) - 1;
+      if (row > 0) write(row - 1, {slot_behind, 0}, first_ - step_, max_behind);
+      if (row == rows_) break;
+      turn.advance(slots_.count());
+    }
+  }
+
+ private:
+  // Log-softmax keeps values, and so does what is held as raw words.
+  static constexpr bool kKeepsTerms = !kIsLog && sizeof(Y) > 2;
+
+  __device__ __forceinline__ const X *at(std::int64_t first) const {
+    return static_cast<const X *>(args_.x) + first;
+  }
+  __device__ __forceinline__ void ask(Turn turn, std::int64_t first) const {
+    if (run_.lane == 0) ask_for_run(slots_, turn, at(first), run_.cols);
+  }
+
+  // This row's part, for the last warp. The run stays in its slot. Returns its maximum.
+  __device__ __forceinline__ Acc take(std::uint32_t row, Turn turn) {
+    slots_.wait(turn);
+    run_.load(run_in_slot(slots_, turn, at(first_), run_.cols, access == RowAccess::kWords));
+    const Acc max = warp_max_or_nan(run_.max(0));
+    const RowPart<Acc> part = warp_part<Run::kSumBits>(run_.sum(0, max, kIsLog), kIsLog);
+    __syncwarp();  // the outcome of two rows before has been read by all lanes
+    if (run_.lane == 0) {
+      meeting_.run(row, worker_) = part;
+      Meeting::arrive(&meeting_.posted[buffer_of(row)]);
+    }
+    return max;
+  }
+
+  // A row whose part was posted before another's. All that needs no outcome comes first.
+  __device__ __forceinline__ void write(std::uint32_t row, Turn turn, std::int64_t first, Acc max) {
+    // What no whole word brings is in the slot since it was first read.
+    run_.load(reinterpret_cast<const X *>(slots_.place(turn, run_range(at(first), run_.cols))));
+    __syncwarp();  // all lanes have read it
+    const auto slots = static_cast<std::uint32_t>(slots_.count());
+    if (row + slots < rows_) ask(turn, first + slots * step_);
+    if constexpr (kKeepsTerms) run_.sum(0, max, kIsLog);
+    wait_for(&meeting_.decided[buffer_of(row)], phase_of(row));
+    const RowOutcome<Acc> outcome = meeting_.outcome[buffer_of(row)];
+    const Split<Acc> scale = part_scale(max, outcome.max, Run::Held::kNearLimit);
+    run_.held[0].finish({outcome.factors, scale, unknown_zero(args_)}, kIsLog);
+    run_.template store<kHeldStoreHint>(static_cast<Y *>(args_.y) + anew(first), kIsLog);
+  }
+
+  const RowArgs &args_;
+  const Ring<X> &slots_;
+  Meeting &meeting_;
+  Run run_;
+  int worker_;
+  std::uint32_t rows_;  // of the team's
+  std::int64_t first_;  // element of the tensor: where the run of the row to be taken begins
+  std::int64_t step_;   // to the next row's
+};
+
+// The last warp's work. `near_limit`: see part_scale.
+template <typename Acc, bool kIsLog>
+class LaggedExchange {
+ public:
+  using Meeting = LaggedMeeting<Acc>;
+
+  // `parts`: for all of a row.
+  __device__ __forceinline__ LaggedExchange(const RowArgs &args, const TeamPlace &place,
+                                            int workers, float near_limit, RowPart<Acc> *parts,
+                                            Meeting &meeting)
+      : args_(args),
+        parts_(parts),
+        meeting_(meeting),
+        mail_(args.workspace, place.team, args.slabs),
+        slab_(place.slab),
+        workers_(workers),
+        near_limit_(near_limit),
+        rows_(place.rows),
+        lane_(static_cast<int>(threadIdx.x) % kWarpThreads) {}
+
+  __device__ __forceinline__ void run() {
+    for (std::uint32_t row = 0; row < rows_; ++row) {
+      if (sent_ == row) wait_for(&meeting_.posted[buffer_of(row)], phase_of(row));
+      receive(row);
+      __syncwarp();
+      decide(row, merge_row());
+    }
+  }
+
+ private:
+  // Parts that a lane looks for at once: all their words are on their way together.
+  static constexpr int kTogether = 16 / GridMail<Acc>::kWords;
+
+  // Until all of a row's parts are in `parts`, of which lane i has i, i + 32, ....
+  __device__ __forceinline__ void receive(std::uint32_t row) {
+    const std::uint32_t end = row + 2 < rows_ ? row + 2 : rows_;  // of those that may be sent
+    for (int first = lane_; first - lane_ < args_.slabs; first += kTogether * kWarpThreads) {
+      std::uint32_t missing = 0;
+#pragma unroll
+      for (int i = 0; i < kTogether; ++i) {
+        if (first + i * kWarpThreads < args_.slabs) missing |= 1u << i;
+      }
+      do {
+        if (sent_ < end && has_been_posted(sent_)) send();
+        missing = mail_.template look<kTogether>(row, first, kWarpThreads, missing, parts_);
+      } while (__any_sync(kFullWarp, missing != 0));
+    }
+  }
+
+  // Whether the workers' parts are there. The same for the whole warp.
+  __device__ __forceinline__ bool has_been_posted(std::uint32_t row) const {
+    const bool is_there =
+        cuda::ptx::mbarrier_test_wait_parity(cuda::ptx::sem_acquire, cuda::ptx::scope_cta,
+                                             &meeting_.posted[buffer_of(row)], phase_of(row));
+    return __all_sync(kFullWarp, is_there);
+  }
+  __device__ __forceinline__ void send() {
+    const auto part = merge_parts<Acc, kRunsBits>(0, kWarpThreads, workers_, near_limit_, kIsLog,
+                                                  [this](int i) { return meeting_.run(sent_, i); });
+    mail_.send(sent_, slab_, part);
+    ++sent_;
+  }
+
+  // The order of grid_stream.cuh, where many parts are merged by as many warps as a slab has runs.
+  __device__ __forceinline__ RowPart<Acc> merge_row() {
+    if (args_.slabs <= kFewParts) return merge(0, kWarpThreads, args_.slabs, parts_);
+    // Groups that have no part would change nothing.
+    const int some = (args_.slabs + kWarpThreads - 1) / kWarpThreads;
+    const int groups = some < workers_ ? some : workers_;
+#pragma unroll 1
+    for (int i = 0; i < groups; ++i) {
+      const auto group = merge(i * kWarpThreads, workers_ * kWarpThreads, args_.slabs, parts_);
+      if (lane_ == 0) meeting_.groups[i] = group;
+    }
+    __syncwarp();
+    return merge(0, kWarpThreads, groups, &meeting_.groups[0]);
+  }
+  __device__ __forceinline__ RowPart<Acc> merge(int first, int stride, int count,
+                                                const RowPart<Acc> *parts) const {
+    return merge_parts<Acc, 0>(first, stride, count, near_limit_, kIsLog,
+                               [=](int i) { return parts[i]; });
+  }
+
+  __device__ __forceinline__ void decide(std::uint32_t row, const RowPart<Acc> &part) const {
+    const RowFactors<Acc> factors = finish(part, args_.empty_is_zero, kIsLog);
+    __syncwarp();  // the runs' parts have been read by all lanes
+    if (lane_ != 0) return;
+    meeting_.outcome[buffer_of(row)] = {part.max, factors};
+    Meeting::arrive(&meeting_.decided[buffer_of(row)]);
+  }
+
+  const RowArgs &args_;
+  RowPart<Acc> *const parts_;
+  Meeting &meeting_;
+  const GridMail<Acc> mail_;
+  const int slab_;  // the block's
+  const int workers_;
+  const float near_limit_;
+  const std::uint32_t rows_;  // of the team's
+  const int lane_;
+  std::uint32_t sent_ = 0;  // of those
+};
+
+#endif  // SOFTMAX_BULK_COPY
+
+// The operation is an argument here, as in cluster_stream.cuh.
+template <typename X, typename Y, int kPacks, RowAccess access, bool kIsLog>
+__global__ void __launch_bounds__(kGridLaggedThreads, 1) grid_lagged_kernel(RowArgs args) {
+#if SOFTMAX_BULK_COPY
+  using Acc = AccOf<X>;
+  using Worker = LaggedWorker<X, Y, kPacks, access, kIsLog>;
+  extern __shared__ __align__(128) unsigned char smem[];
+  __shared__ LaggedMeeting<Acc> meeting;
+  const int workers = static_cast<int>(blockDim.x) / kWarpThreads - 1;
+  const int warp = static_cast<int>(threadIdx.x) / kWarpThreads;
+  const TeamPlace place(args);
+  // Behind the slots all parts of a row, then the slots' barriers.
+  RowPart<Acc> *const parts =
+      reinterpret_cast<RowPart<Acc> *>(smem + workers * args.slots * args.slot_bytes);
+  std::uint64_t *const full = reinterpret_cast<std::uint64_t *>(parts + args.slabs);
+  const std::uint64_t begin = address_of(args.x);
+  const Ring<X> slots(smem + warp * args.slots * args.slot_bytes, full + warp * args.slots,
+                      args.slots, args.slot_bytes,
+                      {begin, begin + args.rows * args.cols * sizeof(X)});
+  if (threadIdx.x == 0) meeting.initialise(workers);
+  if (threadIdx.x % kWarpThreads == 0) {
+    if (warp < workers) slots.initialise();
+    cuda::ptx::fence_mbarrier_init(cuda::ptx::sem_release, cuda::ptx::scope_cluster);
+  }
+  // No copy is asked for while a neighbour's barrier is still being made: racecheck reports the
+  // two.
+  __syncthreads();
+  if (warp == workers) {
+    LaggedExchange<Acc, kIsLog>(args, place, workers, Worker::Run::Held::kNearLimit, parts, meeting)
+        .run();
+    return;
+  }
+  Worker rows(args, place, warp, slots, meeting);
+  rows.fill();
+  rows.run();
+#endif
+}
+
+}  // namespace softmax
