@@ -50,6 +50,25 @@ class Clock:
     def allow(self, wanted: float) -> float:
         return max(0.0, min(wanted, self._end - time.monotonic()))
 
+    def end(self):
+        """No time is left from now on."""
+        self._end = time.monotonic()
+
+
+_under_way: set[subprocess.Popen] = set()  # what `run` has started and not seen end
+_ended = threading.Event()
+
+
+def end_on_sigterm(clock: Clock):
+    """When the run is ended from outside, so are its programs, and nothing else is started: what it
+    has found until then is still written."""
+    def end(_signal, _frame):
+        clock.end()
+        _ended.set()
+        for process in list(_under_way):
+            os.killpg(process.pid, signal.SIGKILL)
+    signal.signal(signal.SIGTERM, end)
+
 
 def run(command, limit: float, log: Log, env=None, cwd=None) -> Result:
     """Runs a command to its end or its limit; a command at its limit is ended with its children."""
@@ -74,6 +93,9 @@ def run(command, limit: float, log: Log, env=None, cwd=None) -> Result:
     except OSError as error:
         log.write(f"\n$ {shown}\n[{error}]")
         return Result(None, "", 0.0, f"cannot be started: {error.strerror}")
+    _under_way.add(process)
+    if _ended.is_set():  # since the limit was asked for
+        os.killpg(process.pid, signal.SIGKILL)
     note = ""
     try:
         output, _ = process.communicate(timeout=limit)
@@ -82,6 +104,8 @@ def run(command, limit: float, log: Log, env=None, cwd=None) -> Result:
         os.killpg(process.pid, signal.SIGKILL)
         output, _ = process.communicate()
         code, note = None, f"ended at its limit of {limit:.0f} s"
+    finally:
+        _under_way.discard(process)
     seconds = time.monotonic() - begin
     log.write(f"\n$ {shown}\n{output}\n[{note or f'exit code {code}'}, {seconds:.1f} s]")
     return Result(code, output, seconds, note)

@@ -4,9 +4,11 @@
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 sys.dont_write_bytecode = True
@@ -246,6 +248,33 @@ class WholeRun(unittest.TestCase):
         code, output = self.check("--only", "tests", "--limit", "2", FAKE_SLEEP="30")
         self.assertEqual(code, 1, output)
         self.assertIn("ended at its limit", output)
+
+    def test_a_run_that_is_ended_from_outside_records_what_it_has(self):
+        # Without python's own tests there is no whole run: they are a stand-in's too.
+        self.make_program(self.bin / "softmax_gpu_reports",
+                          TEST_PROGRAM.replace("FAKE_SLEEP", "FAKE_REPORTS_SLEEP"))
+        run = subprocess.Popen(
+            [sys.executable, ROOT / "scripts/gpu_check", "--bin", self.bin, "--out", self.out],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            env={**os.environ, "PATH": f"{self.tools}:{os.environ['PATH']}",
+                 "FAKE_REPORTS_SLEEP": "60"})
+        self.addCleanup(run.kill)
+        said = ""
+        while "tests: passed" not in said:
+            line = run.stdout.readline()
+            self.assertNotEqual(line, "", said)
+            said += line
+        begin = time.monotonic()
+        run.send_signal(signal.SIGTERM)
+        said += run.communicate(timeout=30)[0]
+        self.assertLess(time.monotonic() - begin, 20, said)
+        self.assertEqual(run.returncode, 1, said)
+        record = json.loads((self.out / "tests/gpu/record.json").read_text(encoding="utf-8"))
+        self.assertFalse(record["passed"])
+        status = {step["name"]: step["status"] for step in record["steps"]}
+        self.assertEqual(status["tests"], "passed")
+        self.assertEqual({status[name] for name in ("reports", "memcheck", "ladder", "ncu")},
+                         {"failed"})
 
     def test_a_wrong_cell_fails_and_keeps_the_old_results(self):
         code, output = self.check("--only", "ladder", FAKE_CELL="wrong")
