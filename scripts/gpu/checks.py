@@ -102,6 +102,13 @@ def sanitizer_findings(output: str):
     return sum(int(number) for number in (found or races)[-1:])
 
 
+def first_finding(output: str):
+    """What a sanitizer says first of what it has found, on one line, or None. A race is two lines."""
+    found = re.search(r"^=========\s+((?:Error|Warning|Invalid|Uninitialized|Barrier).*)\n"
+                      r"(?:=========\s+((?:and|by|at) .*))?", output, re.MULTILINE)
+    return " ".join(part.strip() for part in found.groups() if part) if found else None
+
+
 def sanitize(context, tool, limit):
     name = tool
     program = context.bin / "softmax_gpu_tests"
@@ -125,7 +132,9 @@ def sanitize(context, tool, limit):
     if findings is None and judged.status != outcome.FAILED:
         judged.status, judged.note = outcome.FAILED, "the sanitizer wrote no summary"
     elif findings:
-        judged.status, judged.note = outcome.FAILED, f"{findings} findings"
+        first = first_finding(result.output)
+        judged.status = outcome.FAILED
+        judged.note = f"{findings} findings" + (f", the first: {first}" if first else "")
     return judged
 
 

@@ -51,7 +51,11 @@ SANITIZER = """#!/bin/sh
 tool=$2; shift 4
 "$@"; code=$?
 case $tool in
-  racecheck) echo "========= RACECHECK SUMMARY: ${FAKE_RACES:-0} hazards displayed (0 errors, 0 warnings)" ;;
+  racecheck)
+    [ -z "${FAKE_RACES:-}" ] || printf '%s\\n' \\
+      '========= Error: Race reported between Write access at void kernel<float>(RowArgs)+0x10 in a.cuh:7' \\
+      '=========     and Read access at void kernel<float>(RowArgs)+0x90 in a.cuh:9 [64 hazards]'
+    echo "========= RACECHECK SUMMARY: ${FAKE_RACES:-0} hazards displayed (0 errors, 0 warnings)" ;;
   memcheck) [ -n "${FAKE_MUTE:-}" ] || echo "========= ERROR SUMMARY: ${FAKE_ERRORS:-0} errors" ;;
   *) echo "========= ERROR SUMMARY: 0 errors" ;;
 esac
@@ -243,6 +247,13 @@ class WholeRun(unittest.TestCase):
             with self.subTest(**environment):
                 code, output = self.check("--only", "memcheck", "--only", "racecheck", **environment)
                 self.assertEqual(code, 1, output)
+
+    def test_the_first_finding_is_in_the_table(self):
+        code, output = self.check("--only", "racecheck", FAKE_RACES="2")
+        self.assertEqual(code, 1, output)
+        self.assertIn("2 findings, the first: Error: Race reported between Write access at void "
+                      "kernel<float>(RowArgs)+0x10 in a.cuh:7 and Read access at", output)
+        self.assertIsNone(checks.first_finding("========= ERROR SUMMARY: 0 errors\n"))
 
     def test_a_step_at_the_limit_of_the_run_fails(self):
         code, output = self.check("--only", "tests", "--limit", "2", FAKE_SLEEP="30")
