@@ -94,8 +94,8 @@
  * On a CPU handle the calls are synchronous, `stream` must be NULL, and rows are computed on OpenMP
  * threads (OMP_NUM_THREADS and omp_set_num_threads apply). They may take scratch memory for the
  * duration of the call, and do without where there is none. In the child of a fork they compute on
- * one thread, with the same bits: OpenMP's threads are the parent's. A CUDA handle cannot be used
- * in the child of a fork, as nothing of CUDA can.
+ * one thread, with the same bits: OpenMP's threads are the parent's. A CUDA handle cannot be used in
+ * the child of a fork, as nothing of CUDA can.
  *
  * -------------------------------------------------------------------------------------------------
  * 6  MEMORY AND OWNERSHIP
@@ -223,20 +223,20 @@ enum {
  * docs/algorithms.md has a section on each.
  */
 enum {
-  SOFTMAX_ALGO_AUTO = 0,        /* chosen from N, types and device */
-  SOFTMAX_ALGO_NAIVE = 1,       /* one thread a row, three passes */
-  SOFTMAX_ALGO_SHARED = 2,      /* one block a row, tree in shared memory, three passes */
-  SOFTMAX_ALGO_SHUFFLE = 3,     /* warp shuffles, several rows a block, three passes */
-  SOFTMAX_ALGO_VECTOR = 4,      /* as SHUFFLE with 16-byte loads and stores; CPU: SIMD */
-  SOFTMAX_ALGO_ONLINE = 5,      /* running (max, sum): two passes */
-  SOFTMAX_ALGO_WARP_ONLINE = 6, /* one warp a row, running (max, sum), streaming stores */
-  SOFTMAX_ALGO_WARP = 10,       /* read once: row in the registers of a warp, up to 4 KB */
-  SOFTMAX_ALGO_BLOCK = 11,      /* read once: row in the registers of a block */
-  SOFTMAX_ALGO_TILE = 12,       /* read once: runs of short rows by bulk asynchronous copy */
-  SOFTMAX_ALGO_CLUSTER = 13,    /* read once: row over the blocks of a thread-block cluster */
-  SOFTMAX_ALGO_GRID = 14,       /* read once where it fits on chip: row over many blocks */
-  SOFTMAX_ALGO_COLUMN = 15,     /* softmax axis not innermost (not yet) */
-  SOFTMAX_ALGO_REFERENCE = 1000 /* slow and obvious, float64 inside; never chosen by AUTO */
+  SOFTMAX_ALGO_AUTO = 0,         /* chosen from N, types and device */
+  SOFTMAX_ALGO_NAIVE = 1,        /* one thread a row, three passes */
+  SOFTMAX_ALGO_SHARED = 2,       /* one block a row, tree in shared memory, three passes */
+  SOFTMAX_ALGO_SHUFFLE = 3,      /* warp shuffles, several rows a block, three passes */
+  SOFTMAX_ALGO_VECTOR = 4,       /* as SHUFFLE with 16-byte loads and stores; CPU: SIMD */
+  SOFTMAX_ALGO_ONLINE = 5,       /* running (max, sum): two passes */
+  SOFTMAX_ALGO_WARP_ONLINE = 6,  /* one warp a row, running (max, sum), streaming stores */
+  SOFTMAX_ALGO_WARP = 10,        /* read once: row in the registers of a warp, up to 4 KB */
+  SOFTMAX_ALGO_BLOCK = 11,       /* read once: row in the registers of a block */
+  SOFTMAX_ALGO_TILE = 12,        /* read once: runs of short rows by bulk asynchronous copy */
+  SOFTMAX_ALGO_CLUSTER = 13,     /* read once: row over the blocks of a thread-block cluster */
+  SOFTMAX_ALGO_GRID = 14,        /* read once where it fits on chip: row over many blocks */
+  SOFTMAX_ALGO_COLUMN = 15,      /* softmax axis not innermost (not yet) */
+  SOFTMAX_ALGO_REFERENCE = 1000  /* slow and obvious, float64 inside; never chosen by AUTO */
 };
 
 /* Operations, desc.op. */
@@ -438,11 +438,11 @@ typedef struct softmax_desc_t {
 
 /* The buffers of one call. Zero the struct, set struct_size, then the fields that are needed. */
 typedef struct softmax_args_t {
-  uint64_t struct_size;   /* sizeof(softmax_args_t) */
-  uint64_t reserved;      /* 0, or NEWER_FIELD */
-  const void *x;          /* input */
-  void *y;                /* output; y == x is in place */
-  const void *mask;       /* NULL with SOFTMAX_MASK_NONE, or INVALID_ARGUMENT */
+  uint64_t struct_size; /* sizeof(softmax_args_t) */
+  uint64_t reserved;    /* 0, or NEWER_FIELD */
+  const void *x;        /* input */
+  void *y;              /* output; y == x is in place */
+  const void *mask;     /* NULL with SOFTMAX_MASK_NONE, or INVALID_ARGUMENT */
   const float *row_scale; /* one factor a row on top of desc.scale; not NULL: NOT_SUPPORTED */
   float *lse;             /* log-sum-exp a row, row_max + log(row_sum); not NULL: NOT_SUPPORTED */
   float *row_max;         /* maximum a row; not NULL: NOT_SUPPORTED */
@@ -477,8 +477,8 @@ SOFTMAX_API softmax_status_t softmax_desc_check(const softmax_desc_t *desc);
  * Errors: all of softmax_desc_check and of softmax_forward_to.
  */
 SOFTMAX_API softmax_status_t softmax_execute(softmax_handle_t handle, softmax_algo_t algo,
-                                             const softmax_desc_t *desc, const softmax_args_t *args,
-                                             softmax_stream_t stream);
+                                             const softmax_desc_t *desc,
+                                             const softmax_args_t *args, softmax_stream_t stream);
 
 /* -------------------------------------------------------------------------------------------------
  * 11  ASKING WITHOUT RUNNING
@@ -540,8 +540,7 @@ SOFTMAX_API const char *softmax_status_string(softmax_status_t status);
  */
 SOFTMAX_API size_t softmax_last_error(char *buf, size_t cap);
 
-/* The cudaError_t behind the calling thread's last failed call, or 0 where CUDA had no part in it.
- */
+/* The cudaError_t behind the calling thread's last failed call, or 0 where CUDA had no part in it. */
 SOFTMAX_API int32_t softmax_last_cuda_error(void);
 
 /* An algorithm's name in lower case ("warp_online"), NULL for a number that has none. */

@@ -31,12 +31,8 @@ class StreamedRows {
       : args_(args), slots_(slots), exchange_(exchange), run_number_(rank * warps() + warp()) {
     const int run_cols = Run::run_cols(args);
     const std::int64_t first_col = std::int64_t{run_number_} * run_cols;
-    const std::int64_t left = args.cols - first_col;
-    run_.take_one_row();
-    run_.cols = left < run_cols ? (left > 0 ? static_cast<int>(left) : 0) : run_cols;
-    run_.present = left > 0 ? 1 : 0;  // the last block may have warps without a run
-    // In a slot there is room around every run.
-    run_.before = run_.after = 1 << 30;
+    run_.take_in_slot(run_cols,
+                      args.cols - first_col);  // the last block may have warps without a run
     first_ = first_row * args.cols + first_col;
     step_ = row_step * args.cols;
     rows_ = static_cast<int>((args.rows - first_row + row_step - 1) / row_step);

@@ -36,11 +36,9 @@ __device__ __forceinline__ RawPack load_some(const X *from, int step, int left) 
     const int at = i * step < left ? i * step : left - 1;
     bits[i] = reinterpret_cast<const BitsOf<X> *>(from)[at];
   }
-  const RawPack empty = empty_pack<X>();
-  BitsOf<X> nothing[kCols];
-  memcpy(nothing, &empty, sizeof empty);
+  const BitsOf<X> nothing = minus_inf_bits<X>();
 #pragma unroll
-  for (int i = 0; i < kCols; ++i) bits[i] = i * step < left ? bits[i] : nothing[i];
+  for (int i = 0; i < kCols; ++i) bits[i] = i * step < left ? bits[i] : nothing;
   RawPack raw;
   memcpy(&raw, bits, sizeof raw);
   return raw;

@@ -58,10 +58,6 @@ struct LaggedMeeting {
   __device__ __forceinline__ RowPart<T> &run(std::uint32_t row, int worker) {
     return runs[buffer_of(row) * kGridStreamWarps + worker];
   }
-  static __device__ __forceinline__ void arrive(std::uint64_t *barrier) {
-    cuda::ptx::mbarrier_arrive(cuda::ptx::sem_release, cuda::ptx::scope_cta,
-                               cuda::ptx::space_shared, barrier);
-  }
 };
 
 static_assert(sizeof(LaggedMeeting<float>) <= grid_meeting_bytes(4),
@@ -95,13 +91,8 @@ class LaggedWorker {
     const int run_cols = Run::run_cols(args);
     const std::int64_t first_col =
         std::int64_t{place.slab} * args.slab_cols + std::int64_t{worker} * run_cols;
-    const std::int64_t left = args.cols - first_col;
-    run_.take_one_row();
     // The row's last slab may have runs that are shorter, or none of them.
-    run_.cols = left < run_cols ? (left > 0 ? static_cast<int>(left) : 0) : run_cols;
-    run_.present = left > 0 ? 1 : 0;
-    // In a slot there is room around every run.
-    run_.before = run_.after = 1 << 30;
+    run_.take_in_slot(run_cols, args.cols - first_col);
     first_ = place.team * args.cols + first_col;
     step_ = place.teams * args.cols;
   }
@@ -146,7 +137,7 @@ class LaggedWorker {
     __syncwarp();  // the outcome of two rows before has been read by all lanes
     if (run_.lane == 0) {
       meeting_.run(row, worker_) = part;
-      Meeting::arrive(&meeting_.posted[buffer_of(row)]);
+      arrive_at(&meeting_.posted[buffer_of(row)]);
     }
     return max;
   }
@@ -264,7 +255,7 @@ class LaggedExchange {
     __syncwarp();  // the runs' parts have been read by all lanes
     if (lane_ != 0) return;
     meeting_.outcome[buffer_of(row)] = {part.max, factors};
-    Meeting::arrive(&meeting_.decided[buffer_of(row)]);
+    arrive_at(&meeting_.decided[buffer_of(row)]);
   }
 
   const RowArgs &args_;
@@ -292,9 +283,7 @@ __global__ void __launch_bounds__(kGridLaggedThreads, 1) grid_lagged_kernel(RowA
   const int workers = static_cast<int>(blockDim.x) / kWarpThreads - 1;
   const int warp = static_cast<int>(threadIdx.x) / kWarpThreads;
   const TeamPlace place(args);
-  // Behind the slots all parts of a row, then the slots' barriers.
-  RowPart<Acc> *const parts =
-      reinterpret_cast<RowPart<Acc> *>(smem + workers * args.slots * args.slot_bytes);
+  RowPart<Acc> *const parts = grid_row_parts<Acc>(args, workers);
   std::uint64_t *const full = reinterpret_cast<std::uint64_t *>(parts + args.slabs);
   const std::uint64_t begin = address_of(args.x);
   const Ring<X> slots(smem + warp * args.slots * args.slot_bytes, full + warp * args.slots,

@@ -53,15 +53,12 @@ struct GridMeeting {
   }
 };
 
-static_assert(sizeof(GridMeeting<float>) <= grid_meeting_bytes(4) &&
-                  sizeof(GridMeeting<double>) <= grid_meeting_bytes(8),
-              "grid_slots leaves room for it");
+static_assert(sizeof(GridMeeting<float>) <= grid_meeting_bytes(4), "grid_slots leaves room for it");
 
-// All parts of a row, behind the slots.
+// All parts of a row, behind the slots of so many warps, and before the slots' barriers.
 template <typename T>
-__device__ __forceinline__ RowPart<T> *grid_row_parts(const RowArgs &args) {
+__device__ __forceinline__ RowPart<T> *grid_row_parts(const RowArgs &args, int warps) {
   extern __shared__ __align__(128) unsigned char smem[];
-  const int warps = blockDim.x / kWarpThreads;
   return reinterpret_cast<RowPart<T> *>(smem + warps * args.slots * args.slot_bytes);
 }
 
@@ -199,16 +196,11 @@ class GridStreamRows {
 
   __device__ __forceinline__ std::uint32_t phase() const { return row_ & 1; }
 
-  static __device__ __forceinline__ void arrive(std::uint64_t *barrier) {
-    cuda::ptx::mbarrier_arrive(cuda::ptx::sem_release, cuda::ptx::scope_cta,
-                               cuda::ptx::space_shared, barrier);
-  }
-
   __device__ __forceinline__ void post(int slab, const RowPart<Acc> &part) const {
     __syncwarp();  // the row before has been read by all lanes
     if (run_.lane != 0) return;
     meeting_.runs[slab * kGridStreamWarps + warp()] = part;
-    arrive(&meeting_.posted[slab]);
+    arrive_at(&meeting_.posted[slab]);
   }
 
   // Until the row's outcome is there.
@@ -223,7 +215,7 @@ class GridStreamRows {
     // A part a lane, as long as there are lanes enough.
     const bool is_short = args_.slabs <= kWarpThreads;
     if (warp() == 0 || !is_short) {
-      RowPart<Acc> *const parts = grid_row_parts<Acc>(args_);
+      RowPart<Acc> *const parts = grid_row_parts<Acc>(args_, warps());
       const int first = warp() * kWarpThreads;
       const int stride = is_short ? kWarpThreads : static_cast<int>(blockDim.x);
       mail_.receive(row_, first + run_.lane, stride, args_.slabs, parts);
@@ -233,7 +225,7 @@ class GridStreamRows {
         const RowPart<Acc> group = merge(first, stride, args_.slabs, parts);
         if (run_.lane == 0) meeting_.groups[warp()] = group;
       }
-      if (!is_short && run_.lane == 0) arrive(&meeting_.grouped);
+      if (!is_short && run_.lane == 0) arrive_at(&meeting_.grouped);
       if (warp() == 0) {
         if (!is_short) wait_for(&meeting_.grouped, phase());
         decide(is_few ? merge(0, kWarpThreads, args_.slabs, parts)
@@ -253,7 +245,7 @@ class GridStreamRows {
     const RowFactors<Acc> factors = finish(row, args_.empty_is_zero, kIsLog);
     if (run_.lane != 0) return;
     meeting_.outcome = {row.max, factors};
-    arrive(&meeting_.decided);
+    arrive_at(&meeting_.decided);
   }
 
   const RowArgs &args_;
@@ -289,7 +281,7 @@ __global__ void __launch_bounds__(kGridStreamThreads, 1) grid_stream_kernel(RowA
   const int warp = threadIdx.x / kWarpThreads;
   const std::uint64_t begin = address_of(args.x);
   std::uint64_t *const full =
-      reinterpret_cast<std::uint64_t *>(grid_row_parts<Acc>(args) + args.slabs);
+      reinterpret_cast<std::uint64_t *>(grid_row_parts<Acc>(args, warps) + args.slabs);
   const Ring<X> slots(smem + warp * args.slots * args.slot_bytes, full + warp * args.slots,
                       args.slots, args.slot_bytes,
                       {begin, begin + args.rows * args.cols * sizeof(X)});

@@ -71,7 +71,10 @@ Launch plan(const DeviceCaps &caps, const Policy &policy, const Problem &problem
   switch (policy.algo) {
     case SOFTMAX_ALGO_TILE: plan_tile(policy, problem, buffers, &launch); return launch;
     case SOFTMAX_ALGO_CLUSTER: plan_cluster(policy, problem, &launch); return launch;
-    case SOFTMAX_ALGO_GRID: plan_grid(caps, policy, problem, &launch); return launch;
+    case SOFTMAX_ALGO_GRID:
+      // With rows on their way it has another kernel and plan: see enqueue_grid_stream.
+      if (policy.stages == 0) plan_grid(caps, policy, problem, &launch);
+      return launch;
     default: break;
   }
   // Rows go on grid.x, whose limit is 2^31 - 1 blocks; the kernels loop over what is left.

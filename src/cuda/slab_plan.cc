@@ -92,8 +92,7 @@ bool plan_grid_stream(const DeviceCaps &caps, const Policy &policy, const Proble
   const std::int64_t teams = resident_blocks(caps, policy) / launch->args.row_blocks;
   // Each team has as many rows as the others, or one more.
   set_teams(ceil_div(problem.rows, ceil_div(problem.rows, teams)), launch);
-  const bool lags =
-      can_lag(accumulator, policy.stages) && launch->args.row_blocks == launch->args.slabs;
+  const bool lags = can_lag(policy.stages) && launch->args.row_blocks == launch->args.slabs;
   if (lags) launch->block.x += 32;  // a warp that has no run
   return lags;
 }

@@ -28,8 +28,6 @@ constexpr int kTileRegisters = tile_registers<X, Y, kPacks>();
 template <typename X, typename Y, int kLanes, int kPacks>
 class Tiles {
  public:
-  using Acc = AccOf<X>;
-
   __device__ __forceinline__ Tiles(const RowArgs &args, const Ring<X> &ring)
       : args_(args), ring_(ring) {
     first_ = std::int64_t{blockIdx.x} * ring.count() * args.tile_rows;
@@ -114,21 +112,7 @@ class Tiles {
       rows_.present = own < kAtOnce ? own : kAtOnce;
     }
     rows_.load(x + own_row_ * rows_.cols);
-
-    Acc max[kRows];
-    RowPart<Acc> part[kRows];
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) max[r] = rows_.max(r);
-    lanes_max_or_nan(max, kLanes);
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) part[r] = rows_.sum(r, max[r], args_.is_log);
-    lanes_part(part, args_.is_log, kLanes);
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      const RowFactors<Acc> row = finish(part[r], args_.empty_is_zero, args_.is_log);
-      rows_.held[r].finish_whole({row, {sum_unit<Acc>(), Acc(0)}, unknown_zero(args_)},
-                                 args_.is_log);
-    }
+    rows_.finish_whole_rows(args_);
     rows_.template store<StoreHint::kNone>(y + own_row_ * rows_.cols, args_.is_log);
   }
 

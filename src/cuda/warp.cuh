@@ -35,7 +35,6 @@ template <typename X, typename Y, int kPacks, RowAccess access>
 __global__ void __launch_bounds__(
     kWarpBlockThreads, kResident<kWarpBlocksPerSm<X, Y, kPacks, access>, kWarpBlockThreads>)
     warp_kernel(RowArgs args) {
-  using Acc = AccOf<X>;
   constexpr int kRows = kWarpRowsALane<kPacks>;
   constexpr int kOnlyLanes = kWarpOnlyLanes<kPacks, access>;
   // A row that half as many packs could hold would have half as many.
@@ -62,20 +61,7 @@ __global__ void __launch_bounds__(
     rows.set_place(first * args.cols, args.rows * args.cols);
     rows.load(x);
 
-    Acc max[kRows];
-    RowPart<Acc> part[kRows];
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) max[r] = rows.max(r);
-    lanes_max_or_nan(max, rows.lanes);
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) part[r] = rows.sum(r, max[r], args.is_log);
-    lanes_part(part, args.is_log, rows.lanes);
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      const RowFactors<Acc> row = finish(part[r], args.empty_is_zero, args.is_log);
-      rows.held[r].finish_whole({row, {sum_unit<Acc>(), Acc(0)}, unknown_zero(args)}, args.is_log);
-    }
-
+    rows.finish_whole_rows(args);
     rows.template store<kHeldStoreHint>(y, args.is_log);
   }
 }

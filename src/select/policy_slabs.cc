@@ -18,6 +18,7 @@ constexpr int kMostSpreadThreads = 512;
 constexpr std::int64_t kReservedBytes = 1024;  // of shared memory, by the system, a block
 constexpr std::int64_t kStaticBytes = 1024;    // at most, of the kernels' own
 constexpr int kRegisters = 65536;              // a multiprocessor's
+constexpr std::int64_t kFewGridRows = 4;  // of GRID: no more than this, all of the card for each
 
 std::int64_t row_part_bytes(const Problem &p) { return part_bytes(accumulator_size(p.x_dtype)); }
 
@@ -86,10 +87,6 @@ Slabs spread_policy(const Problem &p, std::int64_t slab_bytes, Policy *policy) {
   policy->smem_bytes = kWarp * row_part_bytes(p);
   return slabs;
 }
-
-}  // namespace
-
-namespace {
 
 // CLUSTER with rows on their way. False where a row is too short or too long for that, rows are too
 // few, or the card has too little shared memory. How many blocks share a row is a matter of how
@@ -160,11 +157,9 @@ bool grid_stream_policy(const DeviceCaps &caps, const Problem &p, const Slabs &s
       grid_slots(caps.smem_per_block_bytes, slabs.count, accumulator, policy->packs, slabs.warps);
   if (slots < 2) return false;
   // The first rows of every team are on their way for nobody.
-  constexpr std::int64_t kFewRows = 4;
   constexpr std::int64_t kFewRounds = 2;
-  if (p.rows <= kFewRows || p.rows < kFewRounds * (caps.sm_count / slabs.count)) return false;
-  const GridShape shape =
-      grid_shape(slabs.count, p.rows, caps.sm_count, slots, can_lag(accumulator, slots));
+  if (p.rows <= kFewGridRows || p.rows < kFewRounds * (caps.sm_count / slabs.count)) return false;
+  const GridShape shape = grid_shape(slabs.count, p.rows, caps.sm_count, slots, can_lag(slots));
   if (shape.row_blocks == 0) return false;
   policy->row_blocks = shape.row_blocks;
   policy->stages = slots;
@@ -187,9 +182,9 @@ bool grid_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char 
   if (grid_stream_policy(caps, p, slabs, policy)) return true;
   policy->blocks_per_sm = blocks_with(caps, p, policy->threads_per_row, policy->smem_bytes);
   // Teams of a quarter of the card hide each other's waiting; a few rows use all of it.
-  constexpr std::int64_t kFewRows = 4;
   const std::int64_t resident = std::int64_t{caps.sm_count} * policy->blocks_per_sm;
-  const std::int64_t most = std::max<std::int64_t>(1, p.rows <= kFewRows ? resident : resident / 4);
+  const std::int64_t most =
+      std::max<std::int64_t>(1, p.rows <= kFewGridRows ? resident : resident / 4);
   policy->row_blocks = static_cast<int>(std::min<std::int64_t>(slabs.count, most));
   // At most: a counter and two rows' parts for every team.
   const std::int64_t teams = std::max<std::int64_t>(1, resident / policy->row_blocks);

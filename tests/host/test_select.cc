@@ -285,6 +285,22 @@ TEST_CASE("few rows of WARP and BLOCK take a word a thread, in the order of many
   }
 }
 
+TEST_CASE("more tiles than a grid has blocks are none of TILE's, and WARP takes the rows",
+          "[select]") {
+  // The kernel has no loop over the grid. Such tensors are larger than any device's memory.
+  const DeviceCaps caps = cuda_caps(90, 132, 2048, 60, 227, 228);
+  for (const TypePair &types : kTypePairs) {
+    Selection selection;
+    const auto few = make_problem(types, std::int64_t{1} << 30, 1);
+    CHECK(select_quietly(caps, SOFTMAX_ALGO_AUTO, few, &selection) == SelectOutcome::kChosen);
+    CHECK(selection.policy.algo == SOFTMAX_ALGO_TILE);
+    const auto many = make_problem(types, std::int64_t{1} << 43, 1);
+    CHECK(select_quietly(caps, SOFTMAX_ALGO_TILE, many, &selection) == SelectOutcome::kDeclined);
+    CHECK(select_quietly(caps, SOFTMAX_ALGO_AUTO, many, &selection) == SelectOutcome::kChosen);
+    CHECK(selection.policy.algo == SOFTMAX_ALGO_WARP);
+  }
+}
+
 TEST_CASE("launch policies keep within what a block can have", "[select]") {
   for (const NamedCaps &device : made_up_devices()) {
     if (!device.caps.is_cuda) continue;

@@ -73,4 +73,24 @@ const void *for_access(std::int32_t x, std::int32_t y, RowAccess access, LookUp 
   });
 }
 
+// The same for those with rows on their way: look_up(TypesOf<X, Y>(), way, packs as a constant).
+// They have as many packs as the kernels for few rows have there (spread_policy), and none are for
+// float64 and for 16-bit rows by elements (stream_policy).
+template <typename LookUp>
+const void *for_stream(std::int32_t x, std::int32_t y, std::int32_t packs, RowAccess access,
+                       LookUp look_up) {
+  return for_access(x, y, access, [=](auto types, auto way) -> const void * {
+    using X = typename decltype(types)::X;
+    using Y = typename decltype(types)::Y;
+    constexpr bool kIsUnits = decltype(way)::value == RowAccess::kUnits;
+    if constexpr (sizeof(X) == 8 || (sizeof(X) == 2 && kIsUnits)) {
+      return nullptr;
+    } else {
+      constexpr int kPacks = sizeof(X) == sizeof(Y) ? 8 : 4;
+      if (packs != kPacks) return nullptr;
+      return look_up(types, way, std::integral_constant<int, kPacks>());
+    }
+  });
+}
+
 }  // namespace softmax

@@ -50,8 +50,14 @@ __device__ __forceinline__ void wait_for(std::uint64_t *barrier, std::uint32_t p
   }
 }
 
-// Slots in shared memory that global ranges of X are copied into. Thread 0 asks for copies; every
-// thread waits for them.
+// What the thread has written before is there for whoever waits.
+__device__ __forceinline__ void arrive_at(std::uint64_t *barrier) {
+  cuda::ptx::mbarrier_arrive(cuda::ptx::sem_release, cuda::ptx::scope_cta, cuda::ptx::space_shared,
+                             barrier);
+}
+
+// Slots in shared memory that global ranges of X are copied into: a block's, or a warp's. Its first
+// thread asks for copies; all of its threads wait for them.
 template <typename X>
 class Ring {
  public:
@@ -63,7 +69,7 @@ class Ring {
         slot_bytes_(slot_bytes),
         tensor_(tensor) {}
 
-  // By thread 0, before a barrier that every thread passes.
+  // By the first thread, before a barrier that all pass.
   __device__ __forceinline__ void initialise() const {
     for (int i = 0; i < count_; ++i) cuda::ptx::mbarrier_init(&barriers_[i], 1);
   }
@@ -76,8 +82,8 @@ class Ring {
     return slot(turn.slot) + line_shift(range.begin);
   }
 
-  // By thread 0: begins to copy `range` into the turn's slot, which nobody reads or writes any
-  // more.
+  // By the first thread: begins to copy `range` into the turn's slot, which nobody reads or writes
+  // any more.
   __device__ __forceinline__ void load(Turn turn, ByteRange range) const {
     namespace ptx = cuda::ptx;
     const ByteRange bulk = load_window(range, tensor_).bulk;

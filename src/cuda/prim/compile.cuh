@@ -22,6 +22,10 @@ __device__ __forceinline__ int anew(int value) {
   asm volatile("" : "+r"(value));
   return value;
 }
+__device__ __forceinline__ std::uint32_t anew(std::uint32_t value) {
+  asm volatile("" : "+r"(value));
+  return value;
+}
 __device__ __forceinline__ std::int64_t anew(std::int64_t value) {
   asm volatile("" : "+l"(value));
   return value;

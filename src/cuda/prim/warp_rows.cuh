@@ -85,6 +85,22 @@ struct WarpRows {
     }
     return part;
   }
+  // From load to store, where these lanes have all of each row.
+  __device__ __forceinline__ void finish_whole_rows(const RowArgs &args) {
+    Acc largest[kRows];
+    RowPart<Acc> part[kRows];
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) largest[r] = max(r);
+    lanes_max_or_nan(largest, lanes);
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) part[r] = sum(r, largest[r], args.is_log);
+    lanes_part(part, args.is_log, lanes);
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      const RowFactors<Acc> row = finish(part[r], args.empty_is_zero, args.is_log);
+      held[r].finish_whole({row, {sum_unit<Acc>(), Acc(0)}, unknown_zero(args)}, args.is_log);
+    }
+  }
   template <StoreHint hint>
   __device__ __forceinline__ void store(Y *y, bool is_log) {
     if constexpr (access == RowAccess::kWords) {
@@ -229,9 +245,7 @@ struct WarpRows {
     if constexpr (sizeof(Y) == 2 && !kKeepsTerms) {
       // Or the compiler would keep the halves, in twice as many registers.
 #pragma unroll
-      for (std::uint32_t &part : raw.part) {
-        part = static_cast<std::uint32_t>(anew(static_cast<int>(part)));
-      }
+      for (std::uint32_t &part : raw.part) part = anew(part);
     }
     return raw;
   }

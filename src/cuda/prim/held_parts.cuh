@@ -1,0 +1,98 @@
+// What the ways of held.cuh to hold a row have in common.
+#pragma once
+
+#include <type_traits>
+#include <utility>
+
+#include "core/held_rows.h"
+#include "core/held_window.h"
+#include "core/row_part.h"
+#include "cuda/prim/raw_pack.cuh"
+#include "cuda/prim/reduce.cuh"
+#include "cuda/prim/row.cuh"
+
+namespace softmax {
+
+// What a row's maximum and sum have come to, for `output` below.
+template <typename T>
+struct HeldFactors {
+  RowFactors<T> row;
+  Split<T> scale;      // what this part's terms are multiplied by to be the row's, in units
+  std::uint32_t zero;  // 0, of which the compiler knows nothing
+};
+
+__device__ __forceinline__ std::uint32_t unknown_zero(const RowArgs &args) {
+  return static_cast<std::uint32_t>(static_cast<std::uint64_t>(args.rows) >> 63);  // not negative
+}
+
+// Which packs there are, and how a window's are added: see PositionSums. All but `foreign` is the
+// same for the whole warp.
+struct Places {
+  int foreign;    // of a window
+  bool has_tail;  // of a window
+  int step;       // elements from one pack to the next
+  int end;        // where the run ends
+
+  // Whether any lane has an element in the pack. Most do: it pays for the last run of a row.
+  __device__ __forceinline__ bool has(int pack) const { return pack == 0 || pack * step < end; }
+  // The same of its second half, where packs are elements.
+  __device__ __forceinline__ bool has_half(int pack) const { return pack * step + step / 2 < end; }
+};
+// Where all packs have some: nothing is asked, and a pack's work is mixed with the next one's.
+struct FullPlaces : Places {
+  __device__ __forceinline__ bool has(int) const { return true; }
+  __device__ __forceinline__ bool has_half(int) const { return true; }
+};
+
+// Calls use(places). Both ways are worth their code where packs are many.
+template <int kPacks, typename Use>
+__device__ __forceinline__ void with_places(const Places &places, Use use) {
+  if (kPacks >= 8 && places.has(kPacks - 1)) {
+    use(FullPlaces{places});
+  } else {
+    use(places);
+  }
+}
+
+template <bool kIsWindow, int kTermsTogether, typename Sums, typename T, int kCols>
+__device__ __forceinline__ void add_pack(int pack, const Places &places, const T (&term)[kCols],
+                                         Sums *sums, RowPart<T> *part) {
+  if constexpr (kIsWindow) {
+    sums->add_window(pack, places.foreign, term);
+  } else {
+    sums->template add_words<kTermsTogether>(pack, term, part->others);
+  }
+}
+
+// Log-softmax: the terms of a few values without those of the maximum itself, which are counted:
+// the unit each, or NaN where both are infinite. Terms too small for any result are 0, as
+// CoarseExp's of -inf are anyway, so that it does not matter how many are added for what does not
+// exist.
+template <typename T, int kCount, typename Exp>
+__device__ __forceinline__ void terms_apart(const T (&value)[kCount], const Exp &exp,
+                                            T (&term)[kCount], T *ones) {
+  constexpr bool kHasNothing = sizeof(T) == 4 && !std::is_same_v<Exp, CoarseExp>;
+  exp.times(value, sum_unit<T>(), term);
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    const bool is_one = value[i] == exp.reference();
+    const bool is_nothing = kHasNothing && value[i] < exp.reference() - kNoTermBelow;
+    *ones += is_one ? term[i] : T(0);
+    term[i] = is_one || is_nothing ? T(0) : term[i];
+  }
+}
+
+// The largest or a NaN, over a tree: with a row in registers a chain of all of them would be waited
+// for.
+template <int kFirst, int kCount, typename T, int kAll>
+__device__ __forceinline__ T tree_max(const T (&value)[kAll]) {
+  if constexpr (kCount == 1) {
+    return value[kFirst];
+  } else {
+    constexpr int kHalf = kCount / 2;
+    return max_or_nan(tree_max<kFirst, kHalf>(value),
+                      tree_max<kFirst + kHalf, kCount - kHalf>(value));
+  }
+}
+
+}  // namespace softmax
