@@ -85,8 +85,11 @@
  *
  * On a CUDA handle the computing calls enqueue work on `stream` and return; they never synchronise,
  * never use the default stream unless `stream` is NULL (which means the legacy default stream, as
- * in CUDA), allocate nothing (GRID without a workspace: some KB in stream order, which a captured
- * graph owns), and are legal during stream capture. The device of the handle is current for the
+ * in CUDA), allocate nothing (GRID, and CLUSTER for many rows, without a workspace: up to some
+ * hundreds of KB in stream order, which a captured graph owns), and are legal during stream capture.
+ * From compute capability 9.0 on a call may be launched before the kernel in front of it in the
+ * stream has ended (programmatic dependent launch); it touches no buffer until that has, so that
+ * this shows in the time alone, and in a captured graph as an edge of that kind. The device of the handle is current for the
  * duration of the call and the caller's is restored, on every path. An error that was pending in
  * the CUDA runtime before the call is neither reported as this call's nor cleared; a failure of
  * this call leaves none behind.
@@ -331,9 +334,9 @@ SOFTMAX_API softmax_status_t softmax_device_count(int32_t *count);
 
 /* Gives the handle device memory to work in, instead of what it would take from a stream-ordered
  * pool; NULL and 0 take it away again. The caller keeps ownership and must keep it alive as long as
- * the handle uses it. GRID alone works in it, and takes memory from the pool where it is too small
- * or not aligned to 128 bytes. Calls that share one workspace must be in one stream, or otherwise
- * ordered.
+ * the handle uses it. GRID works in it, and CLUSTER for many rows (softmax_choice_t says how much a
+ * call needs); they take memory from the pool where it is too small or not aligned to 128 bytes.
+ * Calls that share one workspace must be in one stream, or otherwise ordered.
  *
  * Errors: BAD_HANDLE; NULL_POINTER (NULL with bytes > 0).
  */

@@ -58,20 +58,22 @@ constexpr std::int64_t most_grid_slabs(int accumulator_bytes) {
   return kMostRowPartBytes / part_bytes(accumulator_bytes);
 }
 
-// Whether a row is written when the next one's parts have been taken, so that nobody waits while a
-// row's parts meet (grid_lagged.cuh): where a block has one slab, and a warp slots for two runs
-// that wait and one that comes.
-constexpr int kLaggedSlots = 3;
-constexpr bool can_lag(int slots) { return slots >= kLaggedSlots; }
+// Whether a row is written when two more have been taken, so that nobody waits while a row's parts
+// meet (grid_lagged.cuh): where a block has one slab, and a warp slots for two runs that wait and
+// one that comes. With two slabs a block one row can lag, not two, and its parts are too many for
+// one warp to merge in that time: 0.44 of copy speed at N = 2^22 in float32, without lagging 0.66.
+constexpr int kLaggedRows = 2;
+constexpr bool can_lag(std::int64_t slabs, std::int64_t row_blocks, int slots) {
+  return slabs == row_blocks && slots > kLaggedRows;
+}
 
 // What takes the fewest steps, a step being a slab of every block; of equals, or nearly so, what
-// has fewer slabs a block. Those that wait in slots cost their exponentials twice; and where blocks
-// with one slab lag, others' steps take longer, since they wait for every row. What "nearly" is,
-// 0.95 and 0.8, was not measured.
-constexpr GridShape grid_shape(std::int64_t slabs, std::int64_t rows, int resident, int slots,
-                               bool lags) {
+// has fewer slabs a block. Where blocks do not lag their steps take longer, since they wait for
+// every row. What "nearly" is, 0.95 and 0.8, was not measured.
+constexpr GridShape grid_shape(std::int64_t slabs, std::int64_t rows, int resident, int slots) {
   GridShape best;
   double best_steps = 0.0;
+  bool best_lags = false;
   const std::int64_t least = ceil_div(slabs, resident);
   // Beyond `slots` runs some are read again: no choice, but where the row is so long.
   for (std::int64_t each = least; each <= kMostBlockSlabs && (each == least || each <= slots);
@@ -79,11 +81,12 @@ constexpr GridShape grid_shape(std::int64_t slabs, std::int64_t rows, int reside
     const std::int64_t blocks = ceil_div(slabs, each);
     const std::int64_t teams = resident / blocks;
     const double steps = double(ceil_div(rows, teams)) * double(each);
-    const bool best_lags = lags && best.row_blocks == slabs;
-    if (best.row_blocks != 0 && steps > (best_lags ? 0.8 : 0.95) * best_steps) continue;
+    const bool lags = can_lag(slabs, blocks, slots);
+    if (best.row_blocks != 0 && steps > (best_lags && !lags ? 0.8 : 0.95) * best_steps) continue;
     best.row_blocks = static_cast<std::int32_t>(blocks);
     best.teams = static_cast<std::int32_t>(teams);
     best_steps = steps;
+    best_lags = lags;
   }
   return best;
 }
@@ -145,7 +148,7 @@ SOFTMAX_HD constexpr std::int64_t message_pitch(std::int64_t slabs) {
   return (slabs + kLineWords - 1) / kLineWords * kLineWords;
 }
 // Of a team: so many rows' messages. See grid_lagged.cuh for why they are enough.
-constexpr int kMessageRows = 4;
+constexpr int kMessageRows = 8;
 constexpr std::int64_t team_message_bytes(std::int64_t slabs, int accumulator_bytes) {
   return kMessageRows * message_words(accumulator_bytes) * message_pitch(slabs) * 8;
 }

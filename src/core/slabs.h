@@ -57,11 +57,8 @@ constexpr int most_cluster_blocks(int compute_capability) {
   return compute_capability < 120 ? 16 : 8;
 }
 
-// CLUSTER with rows on their way: warps of a block, at most, of a kernel with registers enough, and
-// of one with half as many, for rows so long that too few blocks of the first kind find room; and a
-// slot for a warp's run.
+// CLUSTER with rows on their way: warps of a block, at most, and a slot for a warp's run.
 constexpr int kStreamWarps = 16;
-constexpr int kStreamWideWarps = 32;
 constexpr std::int64_t stream_slot_bytes(int packs) { return slot_bytes(run_bytes(packs)); }
 
 // A row's part, as it travels: RowPart of the accumulator type.

@@ -5,6 +5,7 @@
 // in shared memory, and every warp merges all of them for itself.
 #pragma once
 
+#include "cuda/prim/overlap.cuh"
 #include "cuda/prim/part_merge.cuh"
 #include "cuda/prim/warp_runs.cuh"
 
@@ -39,6 +40,7 @@ __global__ void __launch_bounds__(
   const int left = static_cast<int>(args.cols) - first_col;
   run.cols = left < run_cols ? left : run_cols;
 
+  wait_for_kernel_before(args);
   for (std::int64_t row = blockIdx.x;;) {
     const std::int64_t first = row * args.cols + first_col;
     const X *x = static_cast<const X *>(args.x) + first;

@@ -8,6 +8,7 @@
 #include <cooperative_groups.h>
 
 #include "core/slabs.h"
+#include "cuda/prim/overlap.cuh"
 #include "cuda/prim/spread.cuh"
 
 namespace softmax {
@@ -115,6 +116,7 @@ __global__ void __launch_bounds__(kSpreadMostThreads, kSpreadBlocksPerSm<X, Y, k
       args, slots, exchange, rank, blockIdx.x / args.row_blocks, gridDim.x / args.row_blocks);
   if (threadIdx.x == 0) exchange.initialise();
   exchange.arrive();
+  wait_for_kernel_before(args);
   rows.begin();
   exchange.meet();
   rows.run();

@@ -13,7 +13,6 @@
 namespace softmax {
 
 constexpr int kStreamThreads = kStreamWarps * kWarpThreads;
-constexpr int kStreamWideThreads = kStreamWideWarps * kWarpThreads;
 
 #if SOFTMAX_BULK_COPY
 
@@ -71,7 +70,6 @@ class StreamedRows {
   static __device__ __forceinline__ int warps() { return blockDim.x / kWarpThreads; }
 
   __device__ __forceinline__ void ask(Turn turn, std::int64_t first) const {
-    if (run_.lane != 0) return;
     ask_for_run(slots_, turn, static_cast<const X *>(args_.x) + first, run_.cols);
   }
   const RowArgs &args_;
@@ -88,8 +86,8 @@ class StreamedRows {
 
 // The operation is an argument here, and a value elsewhere: with both there are not registers
 // enough.
-template <typename X, typename Y, int kPacks, RowAccess access, int kMostThreads, bool kIsLog>
-__global__ void __launch_bounds__(kMostThreads, 1) cluster_stream_kernel(RowArgs args) {
+template <typename X, typename Y, int kPacks, RowAccess access, bool kIsLog>
+__global__ void __launch_bounds__(kStreamThreads, 1) cluster_stream_kernel(RowArgs args) {
 #if SOFTMAX_BULK_COPY
   using Acc = AccOf<X>;
   using Exchange = ClusterExchange<Acc>;
@@ -117,6 +115,7 @@ __global__ void __launch_bounds__(kMostThreads, 1) cluster_stream_kernel(RowArgs
   // two.
   __syncthreads();
   exchange.arrive();
+  wait_for_kernel_before(args);
   rows.fill();
   exchange.meet();
   rows.run();

@@ -12,6 +12,7 @@
 #pragma once
 
 #include "cuda/prim/held.cuh"
+#include "cuda/prim/overlap.cuh"
 #include "cuda/prim/part_merge.cuh"
 #include "cuda/prim/warp_rows.cuh"
 #include "cuda/prim/word_ends.cuh"
@@ -306,6 +307,7 @@ __global__ void __launch_bounds__(kFewMostWords, 1) few_kernel(RowArgs args) {
     return step == 1 && left >= kCols && is_word_aligned(p);
   };
   Pack pack;
+  wait_for_kernel_before(args);
   {
     const X *x = static_cast<const X *>(args.x) + first;
     const int left = run_end - at;

@@ -1,28 +1,30 @@
-// Algorithm 14, GRID, for many rows that a team's blocks hold with a slab each: a row is written
-// when the next one's parts have been taken.
+// Algorithms 13 and 14, CLUSTER and GRID, for many rows that a team's blocks hold with a slab each:
+// a row is written when the parts of two more have been taken.
 //
-// Slabs, runs, their parts and the order of additions are grid.cuh's, and so are the bits. In
-// grid_stream.cuh a block's warps stand still while a row's parts meet, which takes as long as half
-// of the row's reading and writing. Here they do not:
+// Slabs, runs, their parts and the order of additions are grid.cuh's, and so are the bits. Or those
+// of cluster.cuh, for row lengths that clusters divide badly: then the parts of runs meet, not
+// those of slabs. In grid_stream.cuh a block's warps stand still while a row's parts meet, which
+// takes as long as half of the row's reading and writing. Here they do not:
 //
-//   a worker    takes the part of its run of row r + 1, which stays in its slot; takes the run of
+//   a worker    takes the part of its run of row r + 2, which stays in its slot; takes the run of
 //               row r out of its slot again, has that filled with what comes next, and writes row
-//               r. Exact terms are made a second time: registers for two runs there are not.
+//               r. There are no registers for two runs.
 //   the last    merges the workers' parts and sends the slab's; receives all parts of row r, merges
-//   warp        them, and tells the workers. While it waits for those of row r it sends that of
-//               row r + 1 as soon as the workers have posted it.
+//   warp        them, and tells the workers. While it waits for those of row r it sends those of
+//               later rows as soon as the workers have posted them.
+//
+// So a row's parts have the time of two rows to meet in. With the time of one they were waited for
+// at every row, and rows of 2^20 columns were read and written at 0.66 of copy speed.
 //
 // Nothing here is written before all have read what lay there:
 //
-//   in the block    A worker posts row r + 2 when it has seen row r decided, for which all parts of
-//                   row r were read. Two rows' parts of runs, outcomes and barriers are enough. Not
-//                   fewer: it posts row r + 1 before that, and rows r and r + 1 may both be decided
-//                   before it looks for row r. A barrier of row r changes again for row r + 2, when
-//                   every worker has posted that and so has seen the first change: nobody is two
-//                   changes late.
-//   in the mail     A block sends row q when it has read all parts of row q - 2, at least. So row
-//                   r + 4 is sent when row r + 2 has been read of every block, each of which had
-//                   read all of row r by then: four rows' words are enough.
+//   in the block    A worker posts row r + 3 when it has seen row r decided, for which all parts of
+//                   row r were read. Four rows' parts of runs, outcomes and barriers are enough. A
+//                   barrier of row r changes again for row r + 4, when every worker has posted that
+//                   and so has seen row r + 1 decided: nobody is two changes late.
+//   in the mail     A block sends row q when it has read all parts of row q - 3, at least. So row
+//                   r + 6 is sent when row r + 3 has been read of every block, each of which had
+//                   read all of row r by then: eight rows' words are more than enough.
 //
 // Workspace: the mail, all 0 before the launch.
 #pragma once
@@ -37,18 +39,24 @@ static_assert(kGridStreamWarps + 1 <= 20, "the launch has no more threads than t
 
 #if SOFTMAX_BULK_COPY
 
-// Which of two buffers and barriers a row has, and which change of the barrier is its own.
-__device__ __forceinline__ int buffer_of(std::uint32_t row) { return static_cast<int>(row & 1); }
-__device__ __forceinline__ std::uint32_t phase_of(std::uint32_t row) { return row >> 1 & 1; }
+// Which buffer and barrier a row has, and which change of the barrier is its own.
+constexpr int kLaggedBuffers = 4;
+static_assert(kLaggedBuffers > kLaggedRows + 1, "see above");
+__device__ __forceinline__ int buffer_of(std::uint32_t row) {
+  return static_cast<int>(row % kLaggedBuffers);
+}
+__device__ __forceinline__ std::uint32_t phase_of(std::uint32_t row) {
+  return row / kLaggedBuffers & 1;
+}
 
 // Shared memory of a block.
 template <typename T>
 struct LaggedMeeting {
-  PartSlots<T, 2 * kGridStreamWarps> runs;
+  PartSlots<T, kLaggedBuffers * kGridStreamWarps> runs;
   PartSlots<T, kGridStreamWarps> groups;
-  RowOutcome<T> outcome[2];
-  std::uint64_t posted[2];   // all runs
-  std::uint64_t decided[2];  // the outcome
+  RowOutcome<T> outcome[kLaggedBuffers];
+  std::uint64_t posted[kLaggedBuffers];   // all runs
+  std::uint64_t decided[kLaggedBuffers];  // the outcome
 
   // By thread 0, before a barrier of the block.
   __device__ __forceinline__ void initialise(int workers) {
@@ -106,35 +114,44 @@ class LaggedWorker {
 
   __device__ __forceinline__ void run() {
     Turn turn;
-    Acc max = Acc(0);
+    Acc max[kLaggedRows + 1] = {};  // of the row that is taken, and of those before it
     for (std::uint32_t row = 0;; ++row, first_ += step_) {
-      const Acc max_behind = max;
-      if (row < rows_) max = take(row, turn);
-      const int slot_behind = (turn.slot == 0 ? slots_.count() : turn.slot) - 1;
-      if (row > 0) write(row - 1, {slot_behind, 0}, first_ - step_, max_behind);
-      if (row == rows_) break;
+#pragma unroll
+      for (int i = kLaggedRows; i > 0; --i) max[i] = max[i - 1];
+      if (row < rows_) max[0] = take(row, turn);
+      if (row >= kLaggedRows) {
+        const int slot = turn.slot - kLaggedRows;
+        write(row - kLaggedRows, {slot < 0 ? slot + slots_.count() : slot, 0},
+              first_ - kLaggedRows * step_, max[kLaggedRows]);
+      }
+      if (row == rows_ - 1 + kLaggedRows) break;
       turn.advance(slots_.count());
     }
   }
 
  private:
-  // Log-softmax keeps values, and so does what is held as raw words.
-  static constexpr bool kKeepsTerms = !kIsLog && sizeof(Y) > 2;
+  static constexpr WaitingRun kWaiting = waiting_run<X, Y, access, kIsLog>();
 
   __device__ __forceinline__ const X *at(std::int64_t first) const {
     return static_cast<const X *>(args_.x) + first;
   }
   __device__ __forceinline__ void ask(Turn turn, std::int64_t first) const {
-    if (run_.lane == 0) ask_for_run(slots_, turn, at(first), run_.cols);
+    ask_for_run(slots_, turn, at(first), run_.cols);
   }
 
   // This row's part, for the last warp. The run stays in its slot. Returns its maximum.
   __device__ __forceinline__ Acc take(std::uint32_t row, Turn turn) {
     slots_.wait(turn);
-    run_.load(run_in_slot(slots_, turn, at(first_), run_.cols, access == RowAccess::kWords));
+    X *const run = run_in_slot(slots_, turn, at(first_), run_.cols, access == RowAccess::kWords);
+    run_.load(run);
     const Acc max = warp_max_or_nan(run_.max(0));
-    const RowPart<Acc> part = warp_part<Run::kSumBits>(run_.sum(0, max, kIsLog), kIsLog);
-    __syncwarp();  // the outcome of two rows before has been read by all lanes
+    const RowPart<Acc> lane_part = run_.sum(0, max, kIsLog);
+    if constexpr (kWaiting == WaitingRun::kTerms) {
+      run_.leave(run);
+      fence_slot_writes();  // before the next copy into the slot
+    }
+    const RowPart<Acc> part = warp_part<Run::kSumBits>(lane_part, kIsLog);
+    __syncwarp();  // the outcome of the row that was written last has been read by all lanes
     if (run_.lane == 0) {
       meeting_.run(row, worker_) = part;
       arrive_at(&meeting_.posted[buffer_of(row)]);
@@ -142,14 +159,13 @@ class LaggedWorker {
     return max;
   }
 
-  // A row whose part was posted before another's. All that needs no outcome comes first.
+  // A row whose part was posted before others'. All that needs no outcome comes first.
   __device__ __forceinline__ void write(std::uint32_t row, Turn turn, std::int64_t first, Acc max) {
     // What no whole word brings is in the slot since it was first read.
     run_.load(reinterpret_cast<const X *>(slots_.place(turn, run_range(at(first), run_.cols))));
-    __syncwarp();  // all lanes have read it
     const auto slots = static_cast<std::uint32_t>(slots_.count());
     if (row + slots < rows_) ask(turn, first + slots * step_);
-    if constexpr (kKeepsTerms) run_.sum(0, max, kIsLog);
+    if constexpr (kWaiting == WaitingRun::kTermsAgain) run_.sum(0, max, kIsLog);
     wait_for(&meeting_.decided[buffer_of(row)], phase_of(row));
     const RowOutcome<Acc> outcome = meeting_.outcome[buffer_of(row)];
     const Split<Acc> scale = part_scale(max, outcome.max, Run::Held::kNearLimit);
@@ -180,9 +196,10 @@ class LaggedExchange {
       : args_(args),
         parts_(parts),
         meeting_(meeting),
-        mail_(args.workspace, place.team, args.slabs),
+        mail_(args.workspace, place.team, args.parts),
         slab_(place.slab),
         workers_(workers),
+        runs_meet_(args.parts != args.slabs),
         near_limit_(near_limit),
         rows_(place.rows),
         lane_(static_cast<int>(threadIdx.x) % kWarpThreads) {}
@@ -202,12 +219,13 @@ class LaggedExchange {
 
   // Until all of a row's parts are in `parts`, of which lane i has i, i + 32, ....
   __device__ __forceinline__ void receive(std::uint32_t row) {
-    const std::uint32_t end = row + 2 < rows_ ? row + 2 : rows_;  // of those that may be sent
-    for (int first = lane_; first - lane_ < args_.slabs; first += kTogether * kWarpThreads) {
+    // Of those that may be sent.
+    const std::uint32_t end = row + kLaggedRows + 1 < rows_ ? row + kLaggedRows + 1 : rows_;
+    for (int first = lane_; first - lane_ < args_.parts; first += kTogether * kWarpThreads) {
       std::uint32_t missing = 0;
 #pragma unroll
       for (int i = 0; i < kTogether; ++i) {
-        if (first + i * kWarpThreads < args_.slabs) missing |= 1u << i;
+        if (first + i * kWarpThreads < args_.parts) missing |= 1u << i;
       }
       do {
         if (sent_ < end && has_been_posted(sent_)) send();
@@ -224,14 +242,26 @@ class LaggedExchange {
     return __all_sync(kFullWarp, is_there);
   }
   __device__ __forceinline__ void send() {
+    if (runs_meet_) {
+      const int first = slab_ * workers_;
+      const int left = args_.parts - first;  // the row's last slab may lack some
+      mail_.send_all(sent_, first, left < workers_ ? left : workers_, &meeting_.run(sent_, 0));
+      ++sent_;
+      return;
+    }
     const auto part = merge_parts<Acc, kRunsBits>(0, kWarpThreads, workers_, near_limit_, kIsLog,
                                                   [this](int i) { return meeting_.run(sent_, i); });
     mail_.send(sent_, slab_, part);
     ++sent_;
   }
 
-  // The order of grid_stream.cuh, where many parts are merged by as many warps as a slab has runs.
+  // The order of cluster.cuh; or of grid_stream.cuh, where many parts are merged by as many warps
+  // as a slab has runs.
   __device__ __forceinline__ RowPart<Acc> merge_row() {
+    if (runs_meet_) {
+      return merge_parts<Acc, kRunsBits>(0, kWarpThreads, args_.parts, near_limit_, kIsLog,
+                                         [this](int i) { return parts_[i]; });
+    }
     if (args_.slabs <= kFewParts) return merge(0, kWarpThreads, args_.slabs, parts_);
     // Groups that have no part would change nothing.
     const int some = (args_.slabs + kWarpThreads - 1) / kWarpThreads;
@@ -264,6 +294,7 @@ class LaggedExchange {
   const GridMail<Acc> mail_;
   const int slab_;  // the block's
   const int workers_;
+  const bool runs_meet_;
   const float near_limit_;
   const std::uint32_t rows_;  // of the team's
   const int lane_;
@@ -284,7 +315,7 @@ __global__ void __launch_bounds__(kGridLaggedThreads, 1) grid_lagged_kernel(RowA
   const int warp = static_cast<int>(threadIdx.x) / kWarpThreads;
   const TeamPlace place(args);
   RowPart<Acc> *const parts = grid_row_parts<Acc>(args, workers);
-  std::uint64_t *const full = reinterpret_cast<std::uint64_t *>(parts + args.slabs);
+  std::uint64_t *const full = reinterpret_cast<std::uint64_t *>(parts + args.parts);
   const std::uint64_t begin = address_of(args.x);
   const Ring<X> slots(smem + warp * args.slots * args.slot_bytes, full + warp * args.slots,
                       args.slots, args.slot_bytes,

@@ -62,6 +62,19 @@ __device__ __forceinline__ RowPart<T> *grid_row_parts(const RowArgs &args, int w
   return reinterpret_cast<RowPart<T> *>(smem + warps * args.slots * args.slot_bytes);
 }
 
+// What a run has in its slot between its part and its outputs, and what is to be done before those.
+enum class WaitingRun {
+  kValues,      // log-softmax keeps values, and so does what is held as raw words
+  kTerms,       // left in the values' places, which are as wide
+  kTermsAgain,  // values, of which terms are made a second time
+};
+template <typename X, typename Y, RowAccess access, bool kIsLog>
+constexpr WaitingRun waiting_run() {
+  if (kIsLog || sizeof(Y) == 2) return WaitingRun::kValues;
+  return sizeof(X) == sizeof(AccOf<X>) && access != RowAccess::kWindow ? WaitingRun::kTerms
+                                                                       : WaitingRun::kTermsAgain;
+}
+
 template <typename X, typename Y, int kPacks, RowAccess access, bool kIsLog>
 class GridStreamRows {
  public:
@@ -100,15 +113,23 @@ class GridStreamRows {
       Acc max = Acc(0);
       for (int slab = 0; slab < slabs_; ++slab) {
         const int slot = next_copy();
-        load(slot, slab);
+        X *const run = load(slot, slab);
         // It has all been read when its maximum is there.
         max = warp_max_or_nan(run_.max(0));
-        if (slab < again_ || slab == slabs_ - 1) {
-          refill(slot);
-        } else {
+        const bool waits = slab >= again_ && slab < slabs_ - 1;
+        if (waits) {
           waiting_.push(slot);
+        } else {
+          refill(slot);
         }
-        post(slab, warp_part<Run::kSumBits>(run_.sum(0, max, kIsLog), kIsLog));
+        const RowPart<Acc> part = run_.sum(0, max, kIsLog);
+        if constexpr (kWaiting == WaitingRun::kTerms) {
+          if (waits) {
+            run_.leave(run);
+            fence_slot_writes();  // before the next copy into the slot
+          }
+        }
+        post(slab, warp_part<Run::kSumBits>(part, kIsLog));
       }
       meet();
       const RowOutcome<Acc> row = meeting_.outcome;
@@ -121,8 +142,7 @@ class GridStreamRows {
   }
 
  private:
-  // Log-softmax keeps values, and so does what is held as raw words.
-  static constexpr bool kKeepsTerms = !kIsLog && sizeof(Y) > 2;
+  static constexpr WaitingRun kWaiting = waiting_run<X, Y, access, kIsLog>();
 
   static __device__ __forceinline__ int warp() { return threadIdx.x / kWarpThreads; }
   static __device__ __forceinline__ int warps() { return blockDim.x / kWarpThreads; }
@@ -146,10 +166,8 @@ class GridStreamRows {
   __device__ __forceinline__ void refill(int slot) {
     if (copy_rows_ == 0) return;
     const int slab = slab_of_copy(copy_, slabs_, again_);
-    if (run_.lane == 0) {
-      ask_for_run(slots_, {slot, 0}, static_cast<const X *>(args_.x) + copy_first_ + to_slab(slab),
-                  cols_in(slab));
-    }
+    ask_for_run(slots_, {slot, 0}, static_cast<const X *>(args_.x) + copy_first_ + to_slab(slab),
+                cols_in(slab));
     filling_.push(slot);
     if (++copy_ < slabs_ + again_) return;
     copy_ = 0;
@@ -163,26 +181,42 @@ class GridStreamRows {
     phases_ ^= 1u << slot;
     return slot;
   }
-  __device__ __forceinline__ void load(int slot, int slab) {
+  __device__ __forceinline__ const X *at(int slab) const {
+    return static_cast<const X *>(args_.x) + first_ + to_slab(slab);
+  }
+  __device__ __forceinline__ void take(int slab) {
     run_.cols = cols_in(slab);
     run_.present = run_.cols > 0 ? 1 : 0;
-    run_.load(run_in_slot(slots_, {slot, 0},
-                          static_cast<const X *>(args_.x) + first_ + to_slab(slab), run_.cols,
-                          access == RowAccess::kWords));
+  }
+  // A run whose copy has come. Returns where it lies.
+  __device__ __forceinline__ X *load(int slot, int slab) {
+    take(slab);
+    X *const run = run_in_slot(slots_, {slot, 0}, at(slab), run_.cols, access == RowAccess::kWords);
+    run_.load(run);
+    return run;
   }
   // A run whose part has long been posted: its maximum, where that is still needed.
   __device__ __forceinline__ Acc load_again(int slab) {
-    const int slot = slab >= again_ ? waiting_.pop() : next_copy();
-    load(slot, slab);
+    const bool waits = slab >= again_;
+    const int slot = waits ? waiting_.pop() : next_copy();
     Acc max = Acc(0);
-    if constexpr (kKeepsTerms) {
-      max = warp_max_or_nan(run_.max(0));
-      refill(slot);
-      run_.sum(0, max, kIsLog);
+    if (waits) {
+      // What no whole word brings is in the slot since it was first read.
+      take(slab);
+      run_.load(
+          reinterpret_cast<const X *>(slots_.place({slot, 0}, run_range(at(slab), run_.cols))));
     } else {
-      __syncwarp();
-      refill(slot);
+      load(slot, slab);
     }
+    if constexpr (kWaiting == WaitingRun::kTerms) {
+      if (waits) {
+        refill(slot);
+        return meeting_.runs[slab * kGridStreamWarps + warp()].max;
+      }
+    }
+    if constexpr (kWaiting != WaitingRun::kValues) max = warp_max_or_nan(run_.max(0));
+    refill(slot);
+    if constexpr (kWaiting != WaitingRun::kValues) run_.sum(0, max, kIsLog);
     return max;
   }
   __device__ __forceinline__ void store(int slab, Acc max, const RowOutcome<Acc> &row) {

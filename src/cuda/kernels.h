@@ -32,8 +32,6 @@ const void *cluster_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype, std::
                                RowAccess access);
 const void *cluster_stream_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype,
                                       std::int32_t packs, RowAccess access, bool is_log);
-const void *cluster_stream_wide_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype,
-                                           std::int32_t packs, RowAccess access, bool is_log);
 const void *grid_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype, std::int32_t packs,
                             RowAccess access);
 const void *grid_stream_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype, std::int32_t packs,

@@ -73,11 +73,11 @@ cudaError_t enqueue(const Launch &launch, int ordinal, cudaStream_t stream) {
   if (cudaError_t error = allow(launch, ordinal)) return error;
   RowArgs args = launch.args;
   void *arguments[] = {&args};
-  if (launch.cluster <= 1 && !launch.cooperative) {
+  if (launch.cluster <= 1 && !launch.cooperative && launch.args.overlap == Overlap::kNone) {
     return cudaLaunchKernel(launch.kernel, launch.grid, launch.block, arguments, launch.smem_bytes,
                             stream);
   }
-  cudaLaunchAttribute attributes[2];
+  cudaLaunchAttribute attributes[3];
   cudaLaunchConfig_t config = {};
   config.gridDim = launch.grid;
   config.blockDim = launch.block;
@@ -91,6 +91,11 @@ cudaError_t enqueue(const Launch &launch, int ordinal, cudaStream_t stream) {
   if (launch.cooperative) {
     attributes[config.numAttrs].id = cudaLaunchAttributeCooperative;
     attributes[config.numAttrs].val.cooperative = 1;
+    ++config.numAttrs;
+  }
+  if (launch.args.overlap != Overlap::kNone) {
+    attributes[config.numAttrs].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[config.numAttrs].val.programmaticStreamSerializationAllowed = 1;
     ++config.numAttrs;
   }
   return cudaLaunchKernelExC(&config, launch.kernel, arguments);

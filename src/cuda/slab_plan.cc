@@ -33,6 +33,10 @@ void spread(const Policy &policy, const Problem &problem, Launch *launch) {
   launch->block = dim3(static_cast<unsigned>(32 * slabs.warps));
 }
 
+std::int64_t runs_of(const Problem &problem, int packs) {
+  return ceil_div(problem.cols, run_cols_of(problem.cols, dtype_size(problem.x_dtype), packs));
+}
+
 void set_teams(std::int64_t teams, Launch *launch) {
   const std::int64_t most = INT_MAX / launch->args.row_blocks;
   const std::int64_t least = 1;
@@ -86,13 +90,16 @@ bool plan_grid_stream(const DeviceCaps &caps, const Policy &policy, const Proble
   launch->cooperative = true;
   launch->args.slots = policy.stages;
   launch->args.slot_bytes = static_cast<std::int32_t>(stream_slot_bytes(policy.packs));
+  launch->args.parts = policy.algo == SOFTMAX_ALGO_CLUSTER
+                           ? static_cast<std::int32_t>(runs_of(problem, policy.packs))
+                           : launch->args.slabs;
   launch->smem_bytes =
       static_cast<std::size_t>(grid_slots_bytes(policy.packs, warps, policy.stages) +
-                               grid_row_bytes(launch->args.slabs, accumulator));
+                               grid_row_bytes(launch->args.parts, accumulator));
   const std::int64_t teams = resident_blocks(caps, policy) / launch->args.row_blocks;
   // Each team has as many rows as the others, or one more.
   set_teams(ceil_div(problem.rows, ceil_div(problem.rows, teams)), launch);
-  const bool lags = can_lag(policy.stages) && launch->args.row_blocks == launch->args.slabs;
+  const bool lags = can_lag(launch->args.slabs, launch->args.row_blocks, policy.stages);
   if (lags) launch->block.x += 32;  // a warp that has no run
   return lags;
 }
@@ -117,7 +124,7 @@ std::size_t grid_workspace_bytes(const Launch &launch, const Problem &problem) {
 std::size_t grid_message_bytes(const Launch &launch, const Problem &problem) {
   return launch.grid.x / launch.args.row_blocks *
          static_cast<std::size_t>(
-             team_message_bytes(launch.args.slabs, accumulator_size(problem.x_dtype)));
+             team_message_bytes(launch.args.parts, accumulator_size(problem.x_dtype)));
 }
 
 }  // namespace softmax

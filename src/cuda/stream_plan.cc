@@ -17,13 +17,10 @@ constexpr int kMostTeams = 1023;  // what a packed shape has bits for
 struct Shape {
   int blocks = 0;  // that share a row, up to 16; 0: none found
   int teams = 0;   // at once
-  bool is_wide = false;
 
-  std::uint32_t packed() const {
-    return static_cast<std::uint32_t>(blocks | (is_wide ? 32 : 0) | teams << 6);
-  }
+  std::uint32_t packed() const { return static_cast<std::uint32_t>(blocks | teams << 6); }
   static Shape unpacked(std::uint32_t word) {
-    return {static_cast<int>(word & 31), static_cast<int>(word >> 6), (word & 32) != 0};
+    return {static_cast<int>(word & 31), static_cast<int>(word >> 6)};
   }
 };
 
@@ -44,14 +41,14 @@ double worth(std::int64_t runs, std::int64_t warps, int teams) {
   return double(teams * runs) * double(warps) / double(round_up(warps, 4));
 }
 
-// Of one kernel, and of equals the one with the smaller blocks.
-cudaError_t best_of(const DeviceCaps &caps, std::int64_t runs, bool is_wide, int most_blocks,
-                    Launch *launch, Shape *best, double *best_worth) {
-  const int most_warps = is_wide ? kStreamWideWarps : kStreamWarps;
+// Of equals the one with the smaller blocks.
+cudaError_t best_of(const DeviceCaps &caps, std::int64_t runs, Launch *launch, Shape *best) {
+  const int most_blocks = most_cluster_blocks(caps.compute_capability);
+  double best_worth = 0.0;
   std::int64_t last_warps = 0;
   for (int blocks = 2; blocks <= most_blocks; ++blocks) {
     const std::int64_t warps = ceil_div(runs, blocks);
-    if (warps > most_warps || warps == last_warps) continue;
+    if (warps > kStreamWarps || warps == last_warps) continue;
     last_warps = warps;
     if (warps < kLeastWarps && best->blocks != 0) break;
     set_shape(runs, blocks, launch);
@@ -59,40 +56,32 @@ cudaError_t best_of(const DeviceCaps &caps, std::int64_t runs, bool is_wide, int
     if (cudaError_t error = resident_clusters(*launch, caps.ordinal, &teams)) return error;
     teams = std::min(teams, kMostTeams);
     const double value = worth(runs, warps, teams);
-    if (teams == 0 || value < *best_worth) continue;
-    *best_worth = value;
-    *best = {blocks, teams, is_wide};
+    if (teams == 0 || value < best_worth) continue;
+    best_worth = value;
+    *best = {blocks, teams};
   }
   return cudaSuccess;
 }
 
-cudaError_t find_shape(const DeviceCaps &caps, std::int64_t runs, const StreamKernels &kernels,
+// The measured one, where such a cluster finds room.
+cudaError_t find_shape(const DeviceCaps &caps, const Policy &policy, std::int64_t runs,
                        Launch *launch, Shape *shape) {
-  const int most_blocks = most_cluster_blocks(caps.compute_capability);
-  double narrow_worth = 0.0;
-  launch->kernel = kernels.narrow;
-  if (cudaError_t error = best_of(caps, runs, false, most_blocks, launch, shape, &narrow_worth)) {
-    return error;
+  if (policy.row_blocks != 0) {
+    int teams = 0;
+    set_shape(runs, policy.row_blocks, launch);
+    if (cudaError_t error = resident_clusters(*launch, caps.ordinal, &teams)) return error;
+    if (teams > 0) {
+      *shape = {policy.row_blocks, std::min(teams, kMostTeams)};
+      return cudaSuccess;
+    }
   }
-  // An H200 has 2112 narrow warps at once. In a sweep over all shapes (2^27 elements, cold) they
-  // were quicker than any number of wide ones where 1500 and more were at work, and slower from
-  // 1400 down.
-  const int all = kStreamWarps * caps.sm_count;
-  if (kernels.wide == nullptr || narrow_worth >= 0.7 * all) return cudaSuccess;
-  Shape wide;
-  double wide_worth = 0.0;
-  launch->kernel = kernels.wide;
-  if (cudaError_t error = best_of(caps, runs, true, most_blocks, launch, &wide, &wide_worth)) {
-    return error;
-  }
-  if (wide.blocks != 0) *shape = wide;
-  return cudaSuccess;
+  return best_of(caps, runs, launch, shape);
 }
 
 }  // namespace
 
 cudaError_t plan_stream(const DeviceCaps &caps, const Policy &policy, const Problem &problem,
-                        const StreamKernels &kernels, Launch *launch) {
+                        Launch *launch) {
   const std::int64_t runs =
       ceil_div(problem.cols, run_cols_of(problem.cols, dtype_size(problem.x_dtype), policy.packs));
   launch->args.slots = policy.stages;
@@ -100,15 +89,15 @@ cudaError_t plan_stream(const DeviceCaps &caps, const Policy &policy, const Prob
   Shape shape;
   std::uint32_t known = 0;
   const std::uint64_t key =
-      KnownAnswers::key(kernels.narrow, static_cast<std::uint64_t>(runs), 0, caps.ordinal);
+      KnownAnswers::key(launch->kernel, static_cast<std::uint64_t>(runs),
+                        static_cast<std::size_t>(policy.row_blocks), caps.ordinal);
   if (known_shapes.find(key, &known)) {
     shape = Shape::unpacked(known);
   } else {
-    if (cudaError_t error = find_shape(caps, runs, kernels, launch, &shape)) return error;
+    if (cudaError_t error = find_shape(caps, policy, runs, launch, &shape)) return error;
     if (shape.blocks == 0) return cudaErrorInvalidConfiguration;
     known_shapes.insert(key, shape.packed());
   }
-  launch->kernel = shape.is_wide ? kernels.wide : kernels.narrow;
   set_shape(runs, shape.blocks, launch);
   // Each cluster has as many rows as the others, or one more.
   const std::int64_t rows_each = ceil_div(problem.rows, std::int64_t{shape.teams});

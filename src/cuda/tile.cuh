@@ -7,6 +7,7 @@
 #pragma once
 
 #include "cuda/prim/bulk.cuh"
+#include "cuda/prim/overlap.cuh"
 #include "cuda/prim/part_merge.cuh"
 #include "cuda/prim/warp_rows.cuh"
 
@@ -143,8 +144,9 @@ __global__ void __maxnreg__((kTileRegisters<X, Y, kPacks>)) tile_kernel(RowArgs 
   if (threadIdx.x == 0) {
     ring.initialise();
     cuda::ptx::fence_mbarrier_init(cuda::ptx::sem_release, cuda::ptx::scope_cluster);
-    tiles.load();
   }
+  wait_for_kernel_before(args);
+  if (threadIdx.x == 0) tiles.load();
   __syncthreads();
   tiles.run();
 #endif

@@ -5,6 +5,7 @@
 // short, few lanes share it and the warp takes several rows at once.
 #pragma once
 
+#include "cuda/prim/overlap.cuh"
 #include "cuda/prim/part_merge.cuh"
 #include "cuda/prim/warp_rows.cuh"
 
@@ -50,6 +51,7 @@ __global__ void __launch_bounds__(
   rows.cols = static_cast<int>(args.cols);
   rows.pitch = rows.cols;
 
+  wait_for_kernel_before(args);
   const int at_once = rows.groups * kRows;
   const std::int64_t block_rows = std::int64_t{at_once} * (kWarpBlockThreads / kWarpThreads);
   for (std::int64_t first = blockIdx.x * block_rows + warp * at_once; first < args.rows;

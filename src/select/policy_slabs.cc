@@ -9,15 +9,17 @@
 #include "core/grid_schedule.h"
 #include "core/slabs.h"
 #include "select/policy.h"
+#include "select/stream_shape.h"
 
 namespace softmax {
 namespace {
 
 constexpr int kWarp = 32;
 constexpr int kMostSpreadThreads = 512;
-constexpr std::int64_t kReservedBytes = 1024;  // of shared memory, by the system, a block
-constexpr std::int64_t kStaticBytes = 1024;    // at most, of the kernels' own
-constexpr int kRegisters = 65536;              // a multiprocessor's
+constexpr std::int64_t kReservedBytes = 1024;   // of shared memory, by the system, a block
+constexpr std::int64_t kStaticBytes = 1024;     // at most, of the kernels' own
+constexpr int kRegisters = 65536;               // a multiprocessor's
+constexpr std::int64_t kTeamSlabBytes = 65536;  // of blocks that are no cluster, at most
 constexpr std::int64_t kFewGridRows = 4;  // of GRID: no more than this, all of the card for each
 
 std::int64_t row_part_bytes(const Problem &p) { return part_bytes(accumulator_size(p.x_dtype)); }
@@ -88,30 +90,67 @@ Slabs spread_policy(const Problem &p, std::int64_t slab_bytes, Policy *policy) {
   return slabs;
 }
 
+// Teams of blocks that are all resident and stay, a slab of a row each or several; `parts` of a row
+// meet. False where there is too little shared memory, or rows are too few or too many for it.
+bool teams_policy(const DeviceCaps &caps, const Problem &p, const Slabs &slabs, std::int64_t parts,
+                  std::int64_t few_rounds, Policy *policy) {
+  const int accumulator = accumulator_size(p.x_dtype);
+  if (slabs.count < 2 || parts > most_grid_slabs(accumulator) || p.rows > INT32_MAX) return false;
+  const int slots =
+      grid_slots(caps.smem_per_block_bytes, parts, accumulator, policy->packs, slabs.warps);
+  if (slots < 2) return false;
+  // The first rows of every team are on their way for nobody.
+  if (p.rows < few_rounds * (caps.sm_count / slabs.count)) return false;
+  const GridShape shape = grid_shape(slabs.count, p.rows, caps.sm_count, slots);
+  if (shape.row_blocks == 0) return false;
+  policy->row_blocks = shape.row_blocks;
+  policy->stages = slots;
+  policy->blocks_per_sm = 1;
+  policy->smem_bytes = grid_meeting_bytes(accumulator) + grid_row_bytes(parts, accumulator) +
+                       grid_slots_bytes(policy->packs, slabs.warps, slots);
+  policy->workspace_bytes = shape.teams * team_message_bytes(parts, accumulator);
+  return true;
+}
+
+// CLUSTER with rows on their way, in teams that are no clusters and yet add up as those do.
+bool cluster_teams_policy(const DeviceCaps &caps, const Problem &p, std::int64_t runs,
+                          std::int64_t few_rounds, Policy *policy) {
+  Policy teams = *policy;
+  const Slabs slabs = spread_policy(p, kTeamSlabBytes, &teams);
+  if (!teams_policy(caps, p, slabs, runs, few_rounds, &teams)) return false;
+  // There is a kernel for this where they lag.
+  if (!can_lag(slabs.count, teams.row_blocks, teams.stages)) return false;
+  *policy = teams;
+  return true;
+}
+
 // CLUSTER with rows on their way. False where a row is too short or too long for that, rows are too
-// few, or the card has too little shared memory. How many blocks share a row is a matter of how
-// many clusters find room, and may come out larger: see stream_plan.h.
+// few, or the card has too little shared memory.
 bool stream_policy(const DeviceCaps &caps, const Problem &p, Policy *policy) {
   // There is no kernel for 16-bit rows by elements, which fit into one block, and for float64,
   // whose arithmetic is what is waited for.
-  if (is_half_units(p) || dtype_size(p.x_dtype) == 8) return false;
-  const std::int64_t runs =
-      ceil_div(p.cols, run_cols_of(p.cols, dtype_size(p.x_dtype), policy->packs));
-  const std::int64_t most_blocks = most_cluster_blocks(caps.compute_capability);
-  const std::int64_t most_warps =
-      runs <= most_blocks * kStreamWarps ? kStreamWarps : kStreamWideWarps;
-  const std::int64_t blocks = std::max<std::int64_t>(2, ceil_div(runs, most_warps));
-  const std::int64_t warps = ceil_div(runs, blocks);
-  if (blocks > most_blocks || p.rows > INT32_MAX) return false;
-  // The most that any number of blocks needs.
-  const std::int64_t bytes = 2 * kMostClusterRuns * row_part_bytes(p) + kStaticBytes +
-                             kStreamWideWarps * ring_bytes(stream_slot_bytes(policy->packs), 1);
-  if (bytes > caps.smem_per_block_bytes) return false;
+  if (is_half_units(p) || dtype_size(p.x_dtype) == 8 || p.rows > INT32_MAX) return false;
   // A cluster for every row is sooner done while there are few of them.
   constexpr std::int64_t kFewRounds = 4;
+  const std::int64_t runs =
+      ceil_div(p.cols, run_cols_of(p.cols, dtype_size(p.x_dtype), policy->packs));
+  const StreamShape shape = stream_shape(caps, p, runs);
+  if (shape.team == StreamTeam::kTeams && cluster_teams_policy(caps, p, runs, kFewRounds, policy)) {
+    return true;
+  }
+  const std::int64_t most_blocks = most_cluster_blocks(caps.compute_capability);
+  const std::int64_t blocks =
+      std::max<std::int64_t>({2, ceil_div(runs, kStreamWarps), shape.blocks});
+  if (blocks > most_blocks) return false;
+  const std::int64_t warps = ceil_div(runs, blocks);
+  // The most that any number of blocks needs.
+  const std::int64_t bytes = 2 * kMostClusterRuns * row_part_bytes(p) + kStaticBytes +
+                             kStreamWarps * ring_bytes(stream_slot_bytes(policy->packs), 1);
+  if (bytes > caps.smem_per_block_bytes) return false;
   if (p.rows < kFewRounds * (caps.sm_count / blocks)) return false;
+  // What is not measured may come out larger: see stream_plan.h.
   policy->cluster = static_cast<std::int32_t>(blocks);
-  policy->row_blocks = policy->cluster;
+  policy->row_blocks = shape.blocks;
   policy->threads_per_row = static_cast<std::int32_t>(kWarp * warps);
   policy->stages = 1;
   policy->blocks_per_sm = 1;
@@ -145,29 +184,12 @@ bool cluster_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, ch
 
 namespace {
 
-// GRID with rows on their way. False where rows are few, the card has too little shared memory, or
-// a row is so short that nobody shares it or so long that there is no room for its parts.
+// GRID with rows on their way.
 bool grid_stream_policy(const DeviceCaps &caps, const Problem &p, const Slabs &slabs,
                         Policy *policy) {
-  const int accumulator = accumulator_size(p.x_dtype);
-  if (accumulator == 8) return false;  // as in stream_policy
-  if (slabs.count < 2 || slabs.count > most_grid_slabs(accumulator)) return false;
-  if (p.rows > INT32_MAX) return false;
-  const int slots =
-      grid_slots(caps.smem_per_block_bytes, slabs.count, accumulator, policy->packs, slabs.warps);
-  if (slots < 2) return false;
-  // The first rows of every team are on their way for nobody.
   constexpr std::int64_t kFewRounds = 2;
-  if (p.rows <= kFewGridRows || p.rows < kFewRounds * (caps.sm_count / slabs.count)) return false;
-  const GridShape shape = grid_shape(slabs.count, p.rows, caps.sm_count, slots, can_lag(slots));
-  if (shape.row_blocks == 0) return false;
-  policy->row_blocks = shape.row_blocks;
-  policy->stages = slots;
-  policy->blocks_per_sm = 1;
-  policy->smem_bytes = grid_meeting_bytes(accumulator) + grid_row_bytes(slabs.count, accumulator) +
-                       grid_slots_bytes(policy->packs, slabs.warps, slots);
-  policy->workspace_bytes = shape.teams * team_message_bytes(slabs.count, accumulator);
-  return true;
+  if (dtype_size(p.x_dtype) == 8 || p.rows <= kFewGridRows) return false;  // as in stream_policy
+  return teams_policy(caps, p, slabs, slabs.count, kFewRounds, policy);
 }
 
 }  // namespace
@@ -175,7 +197,7 @@ bool grid_stream_policy(const DeviceCaps &caps, const Problem &p, const Slabs &s
 bool grid_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char *why,
                  std::size_t cap) {
   if (!has_bulk_copies(caps, why, cap)) return false;
-  const Slabs slabs = spread_policy(p, 65536, policy);
+  const Slabs slabs = spread_policy(p, kTeamSlabBytes, policy);
   if (slabs.count > INT32_MAX) {
     return decline(why, cap, "a row of more than %d slabs", INT32_MAX);
   }

@@ -9,66 +9,68 @@ namespace {
 
 // ---- sm_90, and later architectures until they are measured ----
 //
-// One NVIDIA H200, 2026-11-30 and 2026-12-01, softmax out of place over 2^26 elements and from
-// 131072 columns on 2^27, buffers rotated past the L2, CUDA graphs, medians. Scores are copy time
-// over softmax time at the N in the comment, the copy being the better of cudaMemcpyAsync and a
-// 16-byte streaming kernel. "Odd" rows are those whose length is no multiple of 16 bytes. Few rows:
-// CLUSTER uses more of the card than one block.
+// One NVIDIA H200, 2026-11-30 and 2026-12-01, softmax out of place over 2^27 elements, buffers
+// rotated past the L2, CUDA graphs, medians. Scores are copy time over softmax time at the N in the
+// comment, the copy being the better of cudaMemcpyAsync and a 16-byte streaming kernel. "Odd" rows
+// are those whose length is no multiple of 16 bytes. Few rows: CLUSTER uses more of the card than
+// one block.
 
-constexpr std::int64_t kFew = 16;
+constexpr std::int64_t kFew = 32;
+constexpr std::int64_t kFewAdaptive = 16;
 constexpr std::int64_t kFewOdd = 256;  // WARP has a block a row then, and no wait for bulk copies
 
 constexpr TuningRow kSm90F32[] = {
-    {512, SOFTMAX_ALGO_WARP},    // 8: 0.98, 64: 0.97, 448: 1.03; block -, -, 1.03
-    {8192, SOFTMAX_ALGO_BLOCK},  // 768: 0.95, 1024: 0.98, 4096: 0.96; warp 1.03, 0.97, -
-    // 16384: 0.94, 32768: 0.88; cluster 0.86, 0.84. M = 1, N = 32000, hot: 7.8 us; cluster 4.2
-    {32768, SOFTMAX_ALGO_BLOCK, kFew, SOFTMAX_ALGO_CLUSTER},
-    // 65536: 0.87, 131072: 0.97; grid 0.67, 0.82
-    {163840, SOFTMAX_ALGO_CLUSTER},  // 151936: 0.93, 163840: 0.90; grid 0.83, 0.78
-    // 196608: 0.78, 229376: 0.75; cluster 0.56, 0.69. M = 1 to 16, hot: cluster is quicker by 3 us
-    {245760, SOFTMAX_ALGO_GRID, 0, SOFTMAX_ALGO_AUTO, kFew, SOFTMAX_ALGO_CLUSTER},
-    {262144, SOFTMAX_ALGO_CLUSTER},  // 262144: 0.80; grid 0.77
-    {kNoLimit, SOFTMAX_ALGO_GRID},   // 524288: 0.71, 1048576: 0.66, 16777216: 0.63
+    {512, SOFTMAX_ALGO_WARP},  // 8: 1.02, 64: 1.01, 512: 1.02; block -, -, 1.03
+    {8192,
+     SOFTMAX_ALGO_BLOCK},  // 768: 0.98, 1024: 1.03, 4096: 1.00, 8192: 0.94; warp 1.03, 0.97, -
+    // 9216: 0.98, 12288: 0.93, 16384: 0.95; cluster 0.91, 0.88, 0.93. N = 16384, hot, M = 16, 32,
+    // 64: 4.8, 4.8, 5.2 us; cluster 3.3, 4.0, 5.7
+    {16384, SOFTMAX_ALGO_BLOCK, kFew, SOFTMAX_ALGO_CLUSTER},
+    // 17408: 0.89, 24576: 0.91, 32768: 0.95; block 0.78, 0.84, 0.91. M = 1, N = 32000, hot: 3.2 us;
+    // block 7.5. 65536: 0.96, 131072: 0.99, 163840: 0.91; grid 0.93, 0.94, 0.90
+    {163840, SOFTMAX_ALGO_CLUSTER},
+    // 196608: 0.90, 262144: 0.94; cluster 0.71, 0.80. M = 1, N = 201088, hot: cluster 8.5 us
+    {262144, SOFTMAX_ALGO_GRID, 0, SOFTMAX_ALGO_AUTO, kFewAdaptive, SOFTMAX_ALGO_CLUSTER},
+    {kNoLimit, SOFTMAX_ALGO_GRID},  // 524288: 0.95, 1048576: 0.90, 4194304: 0.66, 16777216: 0.62
 };
 constexpr TuningRow kSm90F32Odd[] = {
-    // 9: 1.01, 33: 0.99, 129: 1.00, 257: 0.98, 513: 0.98, 1001: 1.02; warp 0.58, 0.26, 0.90, 0.89,
+    // 9: 1.02, 33: 1.00, 129: 1.01, 257: 1.00, 513: 1.00, 1001: 0.98; warp 0.58, 0.26, 0.90, 0.89,
     // 0.90, 1.01. M = 1, N = 257, hot: 1.9 us by warp
     {1024, SOFTMAX_ALGO_TILE, kFewOdd, SOFTMAX_ALGO_WARP},
     {8192, SOFTMAX_ALGO_BLOCK},  // 1025: 0.94, 2049: 1.01, 4097: 1.01; cluster 0.61, 0.85, 0.67
     // 8193: 1.01, 12289: 1.00; cluster 0.73, 0.87
     {16384, SOFTMAX_ALGO_BLOCK, kFew, SOFTMAX_ALGO_CLUSTER},
-    // 16385: 0.88, 50257: 0.89, 131073: 0.76; block 0.71, -, -; grid 0.72, 0.71, 0.70
-    {163840, SOFTMAX_ALGO_CLUSTER},  // 65537: 0.90, 151937: 0.87; grid 0.79, 0.79
-    {kNoLimit, SOFTMAX_ALGO_GRID},   // 1048577: 0.65; cluster at 262145 0.44
+    // 17407: 0.90, 32767: 0.89, 50257: 0.91, 131071: 0.90; block 0.69, 0.76, -, -; grid 0.77, 0.82,
+    // 0.86, 0.87
+    {163840, SOFTMAX_ALGO_CLUSTER},
+    // 201089: 0.87, 262143: 0.85; cluster 0.67, 0.69
+    {262144, SOFTMAX_ALGO_GRID, 0, SOFTMAX_ALGO_AUTO, kFewAdaptive, SOFTMAX_ALGO_CLUSTER},
+    {kNoLimit, SOFTMAX_ALGO_GRID},  // 1048577: 0.80
 };
 // 16-bit inputs: measured with bf16 to bf16; f16, and float32 outputs, take the same rows.
 constexpr TuningRow kSm90Half[] = {
-    {640, SOFTMAX_ALGO_WARP},     // 8: 0.97, 64: 0.92, 512: 0.97; block -, -, 0.78
-    {1152, SOFTMAX_ALGO_BLOCK},   // 768: 1.00, 1024: 0.97; warp 0.95, 0.97
+    {640, SOFTMAX_ALGO_WARP},     // 8: 0.98, 64: 0.93, 512: 0.98; block -, -, 0.78
+    {1152, SOFTMAX_ALGO_BLOCK},   // 768: 1.01, 1024: 0.98; warp 0.95, 0.97
     {1536, SOFTMAX_ALGO_WARP},    // 1280: 1.02; block 0.85
-    {24576, SOFTMAX_ALGO_BLOCK},  // 2048: 0.97, 16384: 0.95; warp 0.95, -; cluster -, 0.78
-    // 32768: 0.94; cluster 0.74. M = 1, N = 32000, hot: 4.8 us; cluster 4.3
+    {24576, SOFTMAX_ALGO_BLOCK},  // 2048: 0.98, 16384: 0.97; warp 0.95, -; cluster -, 0.78
+    // 32768: 0.96; cluster 0.86. N = 32000, hot, M = 1, 32: 4.8, 4.8 us; cluster 3.4, 4.4
     {32768, SOFTMAX_ALGO_BLOCK, kFew, SOFTMAX_ALGO_CLUSTER},
-    // 40960: 0.84, 65536: 0.89, 131072: 0.90; block 0.80, 0.85, -; grid 0.68, 0.69, 0.82
-    {163840, SOFTMAX_ALGO_CLUSTER},  // 151936: 0.86, 163840: 0.87; grid 0.85, 0.82
-    // 196608: 0.82, 229376: 0.81; cluster 0.62, 0.74. M = 1, N = 201088, hot: 9.8 us; cluster 5.4
-    {245760, SOFTMAX_ALGO_GRID, 0, SOFTMAX_ALGO_AUTO, kFew, SOFTMAX_ALGO_CLUSTER},
-    {262144, SOFTMAX_ALGO_CLUSTER},  // 262144: 0.85; grid 0.82
-    // 524288: 0.75, 1048576: 0.66, 4194304: 0.62, 16777216: 0.64; cluster 0.71, -, -, -
-    {kNoLimit, SOFTMAX_ALGO_GRID},
+    // 40960: 0.86, 65536: 0.89, 131072: 0.90, 151936: 0.92, 262144: 0.87; block 0.82, 0.89, -, -,
+    // -; grid 0.82, 0.88, 0.88, 0.92, 0.87
+    {262144, SOFTMAX_ALGO_CLUSTER},
+    {kNoLimit, SOFTMAX_ALGO_GRID},  // 524288: 0.87, 1048576: 0.85, 4194304: 0.81, 16777216: 0.63
 };
 constexpr TuningRow kSm90HalfOdd[] = {
-    // 9: 0.77, 33: 0.94, 100: 0.96, 257: 0.90, 513: 0.92, 1025: 0.94, 2047: 0.96; block -, -, -, -,
+    // 9: 0.77, 33: 0.97, 100: 0.98, 257: 0.92, 513: 0.96, 1025: 0.97, 2047: 0.98; block -, -, -, -,
     // 0.75, 0.61, -. M = 1, N = 257, hot: 2.0 us by warp
     {2048, SOFTMAX_ALGO_TILE, kFewOdd, SOFTMAX_ALGO_WARP},
-    // 2049: 0.80, 4097: 0.85, 12289: 0.80, 24577: 0.83, 32767: 0.64; cluster -, -, 0.75, 0.73, 0.63
-    {32768, SOFTMAX_ALGO_BLOCK},
-    // 50257: 0.69; cluster 0.58. M = 1, N = 50257, hot: 8.0 us; cluster 5.7
-    {65280, SOFTMAX_ALGO_BLOCK, kFew, SOFTMAX_ALGO_CLUSTER},
-    // 65537: 0.65, 80001: 0.73, 100001: 0.63; grid 0.59, 0.66, 0.63
-    {106496, SOFTMAX_ALGO_CLUSTER},
-    // 131073: 0.65, 201089: 0.72, 262145: 0.68, 1048577: 0.63; cluster 0.55, 0.55, 0.54, -
-    {kNoLimit, SOFTMAX_ALGO_GRID},
+    // 2049: 0.82, 4097: 0.86, 12289: 0.81, 16385: 0.84, 24577: 0.84, 32639: 0.91; cluster -, -, -,
+    // 0.78, 0.69, 0.86
+    {32640, SOFTMAX_ALGO_BLOCK},
+    // 32767: 0.72, 50257: 0.77, 65279: 0.86, 131073: 0.68, 262143: 0.73; block 0.65, 0.71, 0.77, -,
+    // -; grid 0.39, 0.57, 0.83, 0.68, 0.73
+    {262144, SOFTMAX_ALGO_CLUSTER},
+    {kNoLimit, SOFTMAX_ALGO_GRID},  // 1048577: 0.80
 };
 constexpr TuningRow kSm90F64[] = {
     {256, SOFTMAX_ALGO_WARP},          // 64: 0.94, 256: 0.89; block -, 0.90

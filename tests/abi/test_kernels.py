@@ -2,11 +2,22 @@
 
 import re
 
+import kernel_stacks
 from harness import Skip, expect, expect_raises, load_config, main, need, run, scratch_folder
 
 CONFIG = load_config()
 CEILING = 400
 DOCUMENT = CONFIG.source / "docs/algorithms.md"
+# Registers that spill go to local memory: that is traffic to L2. Up to this much a thread has been
+# measured not to matter; eight times as much took a third of a kernel's speed.
+MOST_STACK_BYTES = 64
+# Known to spill more, (part of the name, bytes): rows so few that nobody waits for memory; float64,
+# which waits for arithmetic; 16-bit rows off a word's boundary with results of 32 bits.
+SPILLING = (
+    ("11grid_kernel", 168), ("14cluster_kernel", 120), ("12block_kernelIdd", 160),
+    ("12block_kernelI6__halff", 80), ("12block_kernelI13__nv_bfloat16f", 80),
+    ("18grid_lagged_kernelI6__halff", 80), ("18grid_lagged_kernelI13__nv_bfloat16f", 80),
+)
 
 
 def kernels(archive):
@@ -29,6 +40,34 @@ def test_the_kernels_are_as_many_as_the_documentation_says_and_few():
     count = len(kernels(CONFIG.static))
     print(f"{count} kernels for each of {CONFIG.cuda_architectures}")
     check_count(count, DOCUMENT.read_text(encoding="utf-8"))
+
+
+def check_stacks(stacks):
+    expect(len(stacks) > 0, "no kernel was found")
+    for (architecture, name), size in sorted(stacks.items()):
+        most = max([MOST_STACK_BYTES, *(size for part, size in SPILLING if part in name)])
+        expect(size <= most, f"{name} for {architecture}: {size} bytes of stack a thread, at most "
+                             f"{most} are allowed")
+
+
+def test_no_kernel_has_registers_that_spill_much():
+    if not CONFIG.cuda:
+        raise Skip("built without CUDA: there are no kernels")
+    tool = kernel_stacks.find_cuobjdump()
+    if tool is None:
+        raise Skip("cuobjdump is not installed")
+    stacks = kernel_stacks.of_library(tool, CONFIG.shared)
+    print(f"{len(stacks)} kernels, {sum(size > 0 for size in stacks.values())} with a stack")
+    check_stacks(stacks)
+
+
+def test_the_stack_check_refuses_what_it_should():
+    text = (" Fatbin elf code:\n arch = sm_90\n Function _Z1av:\n"
+            "  REG:64 STACK:{} SHARED:512 LOCAL:0 CONSTANT[0]:640\n")
+    check_stacks(kernel_stacks.parse(text.format(MOST_STACK_BYTES)))
+    expect_raises(check_stacks, kernel_stacks.parse(text.format(MOST_STACK_BYTES + 8)),
+                  part="bytes of stack")
+    expect_raises(check_stacks, kernel_stacks.parse("nothing"), part="no kernel")
 
 
 def test_the_kernel_count_refuses_what_it_should():

@@ -139,12 +139,14 @@ TEST_CASE("every kind of row has the same bits among few rows as among many", "[
 
 TEST_CASE("a row over a cluster has the same bits among few rows as among many", "[few][bits]") {
   // Of one run more than a slab, odd and even, of an incomplete last run, of warps without a run,
-  // and of so many runs that a block has half of them or all.
+  // of so many runs that a block has half of them or all, and of numbers of runs for which teams
+  // that are no clusters take many rows.
   if (!device().has_bulk_copies()) SOFTMAX_SKIP("this device has no clusters");
   Runner runner(device());
   int turn = 0;
   for (const TypePair &types : kTypePairs) {
-    for (const std::int64_t cols : {4100, 4101, 9000, 16387, 40000, 66001, 131080}) {
+    for (const std::int64_t cols :
+         {4100, 4101, 9000, 16387, 40000, 66001, 85000, 92001, 131080, 196613}) {
       for (const softmax_algo_t algo : device().algorithms_for(types.x, types.y, cols)) {
         if (algo == SOFTMAX_ALGO_CLUSTER) check_few(runner, types, algo, cols, turn++);
       }

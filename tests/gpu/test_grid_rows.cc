@@ -1,5 +1,6 @@
-// GRID for many rows, whose next ones are on their way while a row's parts meet: the bits are those
-// of few rows, wherever a row's runs wait meanwhile.
+// GRID for many rows, and CLUSTER where teams that are no clusters take them, whose next ones are
+// on their way while a row's parts meet: the bits are those of few rows, wherever a row's runs wait
+// meanwhile.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -33,10 +34,10 @@ Elements rows_of(const Elements &x, std::int64_t cols, std::int64_t first, std::
 // All rows by the kernel for many, then the first and the last few by the one for few: both
 // operations, apart and in place, aligned and one element off.
 void check_many(Runner &runner, const TypePair &types, std::int64_t cols, const Elements &x,
-                std::int64_t rows) {
+                std::int64_t rows, softmax_algo_t algo = SOFTMAX_ALGO_GRID) {
   for (const bool is_log : {false, true}) {
     Problem problem;
-    problem.algo = SOFTMAX_ALGO_GRID;
+    problem.algo = algo;
     problem.types = types;
     problem.is_log = is_log;
     problem.cols = cols;
@@ -60,10 +61,13 @@ void check_many(Runner &runner, const TypePair &types, std::int64_t cols, const 
   }
 }
 
-// Two for every team at least, and more for some of them.
+// So many for every team that all that is used in turn is used again (eight rows' messages are
+// most of it), and more for some of them; of rows that the whole device shares, which do not lag,
+// as few as take that way.
 std::int64_t many_rows(const TypePair &types, std::int64_t cols) {
   const std::int64_t many = device().least_many_rows(SOFTMAX_ALGO_GRID, types.x, types.y, cols);
-  return many < 8 ? many : 2 * many + 3;
+  const bool is_short = cols * format_of(types.x).size_bytes < std::int64_t{8} << 20;
+  return is_short ? (many < 8 ? 21 : 5 * many + 3) : many;
 }
 
 }  // namespace
@@ -78,6 +82,27 @@ TEST_CASE("GRID gives many rows the bits of few", "[bulk][bits]") {
       const Elements x = make_input(types.x, rows, cols, Pattern::kNormal3, 92);
       check_many(runner, types, cols, x, rows);
     }
+  }
+}
+
+TEST_CASE("CLUSTER gives many rows the bits of few where it has teams for clusters",
+          "[bulk][bits]") {
+  if (!device().has_bulk_copies()) SOFTMAX_SKIP("this device has no bulk copies");
+  Runner runner(device());
+  // Numbers of runs with which all slabs are full, with which the last one lacks some, and with
+  // which its last run is a column.
+  const struct {
+    int pair;
+    std::int64_t cols;
+  } cases[] = {{0, 85000},  {0, 262144}, {0, 262141}, {2, 74000},
+               {2, 151936}, {2, 97919},  {5, 90113},  {5, 200000}};
+  for (const auto &c : cases) {
+    const TypePair &types = kTypePairs[c.pair];
+    const std::int64_t many =
+        device().least_many_rows(SOFTMAX_ALGO_CLUSTER, types.x, types.y, c.cols);
+    const std::int64_t rows = 3 * many + 1;
+    const Elements x = make_input(types.x, rows, c.cols, Pattern::kNormal3, 96);
+    check_many(runner, types, c.cols, x, rows, SOFTMAX_ALGO_CLUSTER);
   }
 }
 

@@ -155,7 +155,8 @@ TEST_CASE("rows on their way to a cluster come from their tensor alone", "[sanit
     const TypePair &types = kTypePairs[pair];
     // Sixteen-bit rows of odd length come that way from 16385 columns on.
     const bool is_half = format_of(types.x).size_bytes == 2;
-    for (const std::int64_t cols : {8200, is_half ? 16387 : 8203}) {
+    // And enough runs for teams in place of clusters: 83 of float32's, 35 or 36.
+    for (const std::int64_t cols : {8200, is_half ? 16387 : 8203, is_half ? 73001 : 84001}) {
       const std::int64_t rows =
           device().least_many_rows(SOFTMAX_ALGO_CLUSTER, types.x, types.y, cols);
       CHECK(rows > 1);
@@ -178,7 +179,9 @@ TEST_CASE("rows on their way to the blocks of GRID come from their tensor alone"
   for (const int pair : {0, 2, 5}) {
     const TypePair &types = kTypePairs[pair];
     for (const std::int64_t cols : {33000, 33003}) {
-      const std::int64_t rows = device().least_many_rows(SOFTMAX_ALGO_GRID, types.x, types.y, cols);
+      // Once with so many rows that all that is used in turn is used again.
+      const std::int64_t rows =
+          (turn == 0 ? 5 : 1) * device().least_many_rows(SOFTMAX_ALGO_GRID, types.x, types.y, cols);
       CHECK(rows > 1);
       const Elements x = make_input(types.x, rows, cols, Pattern::kNormal3, 75);
       const Reference reference = make_reference(x, rows, cols);

@@ -42,6 +42,19 @@ class GridMail {
     }
   }
 
+  // The same of `count` parts side by side, from the given one on: a word a lane at a time.
+  __device__ __forceinline__ void send_all(std::uint32_t row, int first, int count,
+                                           const RowPart<T> *parts) const {
+    const auto *halves = reinterpret_cast<const unsigned char *>(parts);
+    for (int i = threadIdx.x % kWarpThreads; i < count * kWords; i += kWarpThreads) {
+      const int word = i / count;
+      const int part = i - word * count;
+      std::uint32_t half;
+      memcpy(&half, halves + part * sizeof *parts + word * sizeof half, sizeof half);
+      at(row, word, first + part).store(Word{row + 1} << 32 | half, cuda::memory_order_relaxed);
+    }
+  }
+
   // The parts first, first + stride, ... of `slabs`, to `parts` as they come. By a lane for itself.
   __device__ __forceinline__ void receive(std::uint32_t row, int first, int stride, int slabs,
                                           RowPart<T> *parts) const {

@@ -122,14 +122,16 @@ class TermPacks {
     turn(std::make_integer_sequence<int, (kStored - 1) * kCols>());
   }
 
+  // What is held of a pack.
+  __device__ __forceinline__ void copy(int pack, Acc (&value)[kCols]) const {
+#pragma unroll
+    for (int i = 0; i < kCols; ++i) value[i] = value_[pack * kCols + i];
+  }
+
  protected:
   __device__ __forceinline__ void keep(int pack, const Acc (&value)[kCols]) {
 #pragma unroll
     for (int i = 0; i < kCols; ++i) value_[pack * kCols + i] = value[i];
-  }
-  __device__ __forceinline__ void copy(int pack, Acc (&value)[kCols]) const {
-#pragma unroll
-    for (int i = 0; i < kCols; ++i) value[i] = value_[pack * kCols + i];
   }
 
  private:

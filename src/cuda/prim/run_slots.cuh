@@ -14,10 +14,12 @@ __device__ __forceinline__ ByteRange run_range(const X *x, int cols) {
   return {address_of(x), address_of(x) + cols * sizeof(X)};
 }
 
-// By lane 0: begins to copy the run at x into the turn's slot, which no lane reads any more.
+// By the whole warp, whose lanes have done with the turn's slot: begins to copy the run at x into
+// it. Reductions put no lane's reads before lane 0's copy, so the warp meets first.
 template <typename X>
 __device__ __forceinline__ void ask_for_run(const Ring<X> &slots, Turn turn, const X *x, int cols) {
-  slots.load(turn, run_range(x, cols));
+  __syncwarp();
+  if (threadIdx.x % kWarpThreads == 0) slots.load(turn, run_range(x, cols));
 }
 
 // By the whole warp, after Ring::wait: where the run at x lies, with what no whole word brings of a

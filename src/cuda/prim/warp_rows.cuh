@@ -74,6 +74,13 @@ struct WarpRows {
   }
   // Of row r's elements in this lane, the largest or a NaN.
   __device__ __forceinline__ Acc max(int r) const { return held[r].max(places(r)); }
+  // Leaves what became of the values where they were loaded from, in shared memory, where it is as
+  // wide.
+  __device__ __forceinline__ void leave(X *x) const {
+    static_assert(sizeof(X) == sizeof(Acc) && !kIsWindow && kRows == 1, "a value's own place");
+    if constexpr (access == RowAccess::kWords) leave_words(x);
+    if constexpr (access == RowAccess::kUnits) leave_units(x);
+  }
   // Row r's part by this lane: the terms against `max`, which is the row's. By all lanes together.
   __device__ __forceinline__ RowPart<Acc> sum(int r, Acc max, bool is_log) {
     RowPart<Acc> part = RowPart<Acc>::of(max);
@@ -175,6 +182,19 @@ struct WarpRows {
     }
   }
 
+  __device__ __forceinline__ void leave_words(X *x) const {
+    with_full_words([&](auto full) {
+      constexpr int kFull = decltype(full)::value;
+#pragma unroll
+      for (int p = 0; p < kPacks; ++p) {
+        if (p >= kFull && cols_left(0, p) <= 0) continue;
+        Acc value[kCols];
+        held[0].copy(p, value);
+        store_raw<StoreHint::kNone>(x + col(p), RawElements<X>::pack(value));
+      }
+    });
+  }
+
   template <StoreHint hint>
   __device__ __forceinline__ void store_words(Y *y, bool is_log) {
     with_full_words([&](auto full) {
@@ -248,6 +268,23 @@ struct WarpRows {
       for (std::uint32_t &part : raw.part) part = anew(part);
     }
     return raw;
+  }
+
+  __device__ __forceinline__ void leave_units(X *x) const {
+    with_full_packs(true, [&](auto full) {
+      constexpr int kFull = decltype(full)::value;
+      const int left = anew(is_present(0) ? cols - member : 0);
+#pragma unroll
+      for (int p = 0; p < kPacks; ++p) {
+        if (p >= kFull && p > 0 && unit(p, 0) >= cols) continue;
+        Acc value[kCols];
+        held[0].copy(p, value);
+#pragma unroll
+        for (int k = 0; k < kCols; ++k) {
+          if (p < kFull || unit(p, k) < left) x[member + unit(p, k)] = value[k];
+        }
+      }
+    });
   }
 
   template <StoreHint hint>
