@@ -410,7 +410,7 @@ SOFTMAX_API softmax_status_t logsoftmax_forward_to(softmax_handle_t handle, soft
  *
  * Overlap. In place means the same address, type and strides: y on x, dx on dy, y or x. Other
  * outputs whose range of bytes meets another buffer's are refused with OVERLAP, unless strides
- * prove them apart (two halves of a matrix' columns). Inputs may overlap.
+ * prove them apart (halves of a matrix). Inputs may overlap.
  *
  * Values. Each element goes through these steps, in this order, and sections 1 to 3 then speak of v
  * in place of x:
@@ -420,8 +420,8 @@ SOFTMAX_API softmax_status_t logsoftmax_forward_to(softmax_handle_t handle, soft
  *     v = v + mask, or -inf where the mask says so
  *
  * scale may have either sign and may be 0; 0 * inf is NaN. It is also the place for an 8-bit x's
- * dequantisation scale. The steps are taken in float64. For inputs other than F64 the bounds of
- * section 3 hold against real arithmetic for |v| up to 2^26, for F64 against v as float64 gives it.
+ * dequantisation scale. The steps are taken in float64. The bounds of section 3 hold against real
+ * arithmetic for |v| up to 2^26, or, where x or y is F64, against v as float64 gives it.
  * row_scale[r] is an inverse temperature, and 0 means the limit of temperature 0: with v as if
  * row_scale[r] were 1, the row is 1 at its first maximum and 0 elsewhere (log-softmax: 0 and -inf),
  * its row_sum is 1 and its lse is its row_max. Edge rows are as in section 2; a NaN row_scale[r]
@@ -454,9 +454,9 @@ SOFTMAX_API softmax_status_t logsoftmax_forward_to(softmax_handle_t handle, soft
  *
  * With SOFTMAX_FLAG_GIVEN_STATS, row_max and row_sum are inputs, and a row is exp(v - row_max) /
  * row_sum or (v - row_max) - log(row_sum): the last pass of a row that devices share. Bounds hold
- * for the numbers as given. row_max -inf with row_sum 0 is an empty row; a NaN or +inf row_max
- * makes the row NaN. A sink is in the statistics already: one in args is not read. lse is an output
- * still. Not with STATS.
+ * for the numbers as given; where the two cancel, to 1e-15. row_max -inf with row_sum 0 is an empty
+ * row; a NaN or +inf row_max makes the row NaN. A sink is in the statistics already: one in args is
+ * not read. lse is an output still. Not with STATS.
  *
  * Backward. With s = scale * row_scale[r] times the derivative of the soft-cap, p = softmax(x), and
  * sums over the row's elements that are not masked,
