@@ -8,7 +8,7 @@ namespace {
 
 // The features that each backend takes: a bit that is set here is lifted.
 constexpr std::uint32_t kCudaFeatures = 0;
-constexpr std::uint32_t kCpuFeatures = ~std::uint32_t{kFeatureBackward};
+constexpr std::uint32_t kCpuFeatures = ~std::uint32_t{0};
 
 struct Lack {
   std::uint32_t feature;

@@ -63,6 +63,7 @@ void cpu_run_general(const Policy &policy, const Problem &problem, const General
   const Call call{&problem, &general, &buffers};
   if (policy.algo == SOFTMAX_ALGO_REFERENCE) return run_reference_general(call);
   if (policy.algo == SOFTMAX_ALGO_ONLINE) return run_online_general(call);
+  if (general.is_backward()) return run_vector_backward(call);
   run_vector_general(call);
 }
 

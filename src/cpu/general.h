@@ -9,6 +9,8 @@ namespace softmax {
 void run_vector_general(const Call &call);
 void run_online_general(const Call &call);
 
+void run_vector_backward(const Call &call);
+
 // Slow and obvious, both directions.
 void run_reference_general(const Call &call);
 

@@ -303,30 +303,6 @@ void run_lse(Device *device, const Entry &entry, Verdict *verdict) {
 
 }  // namespace
 
-void expect_backward_refused(Device *device, const Entry &entry, Verdict *verdict) {
-  const std::int32_t dtype = dtype_of(entry.dtype);
-  Guarded dx(device, 64, 64, 0);
-  Guarded other(device, 64, 64, 0);
-  softmax_desc_t desc;
-  // What is asked is the entry's shape; nothing of that size is needed to be refused.
-  softmax_desc_init(&desc, sizeof desc, SOFTMAX_OP_LOGSOFTMAX, dtype, entry.shape.at(0),
-                    entry.shape.at(1));
-  desc.direction = SOFTMAX_DIRECTION_BACKWARD;
-  softmax_args_t args = {};
-  args.struct_size = sizeof args;
-  args.y = other.data();
-  args.dy = other.data();
-  args.dx = dx.data();
-  for (const softmax_algo_t algo : device->algos()) {
-    verdict->expect_status(softmax_execute(device->handle(), algo, &desc, &args, device->stream()),
-                           SOFTMAX_STATUS_NOT_SUPPORTED, "backward");
-  }
-  device->finish();
-  const std::vector<unsigned char> bytes = dx.read();
-  verdict->expect(bytes == std::vector<unsigned char>(bytes.size(), 0xff),
-                  "a refused backward writes nothing");
-}
-
 const std::vector<Special> kCallSpecials = {
     {"apache/mxnet#17792", run_empty, Where::kBoth, false, {"status", "pending_error"}},
     {"apache/mxnet#20005", run_empty, Where::kBoth, false, {"status", "buffer"}},

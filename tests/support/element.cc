@@ -39,20 +39,33 @@ double value_of_f8(softmax_dtype_t dtype, std::uint8_t bits) {
   return (bits & 0x80) != 0 ? -magnitude : magnitude;
 }
 
+// The non-negative patterns' values up to the largest number.
+std::array<double, 127> numbers_of(softmax_dtype_t dtype) {
+  std::array<double, 127> numbers{};
+  for (int bits = 0; bits < 127; ++bits) {
+    numbers[static_cast<std::size_t>(bits)] = value_of_f8(dtype, static_cast<std::uint8_t>(bits));
+  }
+  return numbers;
+}
+
 // The nearest of all numbers of the format, of two the even one; past the largest that one.
 std::uint8_t f8_of_value(softmax_dtype_t dtype, double value) {
+  static const std::array<double, 127> kE4m3Numbers = numbers_of(SOFTMAX_DTYPE_F8_E4M3);
+  static const std::array<double, 127> kE5m2Numbers = numbers_of(SOFTMAX_DTYPE_F8_E5M2);
   const std::uint8_t sign = std::signbit(value) ? 0x80 : 0;
   if (std::isnan(value)) return sign | 0x7f;
   const bool e4m3 = dtype == SOFTMAX_DTYPE_F8_E4M3;
   if (std::isinf(value)) return sign | (e4m3 ? 0x7e : 0x7c);
+  const auto &numbers = e4m3 ? kE4m3Numbers : kE5m2Numbers;
   const int largest = e4m3 ? 0x7e : 0x7b;
-  int best = 0;
-  for (int bits = 1; bits <= largest; ++bits) {
-    const double distance =
-        std::fabs(value_of_f8(dtype, static_cast<std::uint8_t>(bits)) - std::fabs(value));
-    const double least =
-        std::fabs(value_of_f8(dtype, static_cast<std::uint8_t>(best)) - std::fabs(value));
-    if (distance < least || (distance == least && bits % 2 == 0)) best = bits;
+  const double size = std::fabs(value);
+  const auto above = std::lower_bound(numbers.begin(), numbers.begin() + largest + 1, size);
+  int best = static_cast<int>(above - numbers.begin());
+  if (best > largest) return sign | static_cast<std::uint8_t>(largest);
+  if (best > 0) {
+    const double up = numbers[static_cast<std::size_t>(best)] - size;
+    const double down = size - numbers[static_cast<std::size_t>(best - 1)];
+    if (down < up || (down == up && best % 2 != 0)) --best;
   }
   return sign | static_cast<std::uint8_t>(best);
 }

@@ -161,8 +161,8 @@ class Row {
     Wide s = c_.scale;
     if (c_.has_row_scale) s *= values_.row_scale[row_];
     if (c_.softcap > 0) {
-      const Wide t = std::tanh(scaled<Wide>(j) / Wide(c_.softcap));
-      s *= 1 - t * t;
+      const Wide c = std::cosh(scaled<Wide>(j) / Wide(c_.softcap));
+      s *= 1 / (c * c);
     }
     return s;
   }
