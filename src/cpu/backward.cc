@@ -26,26 +26,33 @@ constexpr int kLanes = 8;
 double infinity() { return Limits<double>::infinity(); }
 double not_a_number() { return infinity() - infinity(); }
 
-// sum_j a_j b_j in kLanes lanes by column: the same whatever the part is gathered with.
+// sum_j p_j dy_j, or sum_j dy_j, in kLanes lanes by column: the same whatever a part is gathered
+// with. A product's own rounding is 2^-53 of it and is not kept; the sum's are.
 struct LaneDots {
   double hi[kLanes] = {};
   double lo[kLanes] = {};
 
-  void add(int lane, double term, double error) {
-    const double sum = hi[lane] + term;
-    const double seen = sum - hi[lane];
-    lo[lane] += ((hi[lane] - (sum - seen)) + (term - seen)) + error;
-    hi[lane] = sum;
+  void add(const double (&term)[kLanes]) {
+    for (int l = 0; l < kLanes; ++l) {
+      const double sum = hi[l] + term[l];
+      const double seen = sum - hi[l];
+      lo[l] += (hi[l] - (sum - seen)) + (term[l] - seen);
+      hi[l] = sum;
+    }
   }
   // p may be null: the sum of dy alone.
   void add_part(const double *p, const double *dy, std::int64_t cols) {
-    for (std::int64_t j = 0; j < cols; j += kLanes) {
-      const int count = static_cast<int>(std::min<std::int64_t>(kLanes, cols - j));
-      for (int l = 0; l < count; ++l) {
-        const double term = p == nullptr ? dy[j + l] : p[j + l] * dy[j + l];
-        add(l, term, p == nullptr ? 0.0 : fused_multiply_add(p[j + l], dy[j + l], -term));
-      }
+    double term[kLanes];
+    std::int64_t j = 0;
+    for (; j + kLanes <= cols; j += kLanes) {
+      for (int l = 0; l < kLanes; ++l) term[l] = p == nullptr ? dy[j + l] : p[j + l] * dy[j + l];
+      add(term);
     }
+    if (j == cols) return;
+    for (int l = 0; l < kLanes; ++l) {
+      term[l] = j + l >= cols ? 0.0 : p == nullptr ? dy[j + l] : p[j + l] * dy[j + l];
+    }
+    add(term);
   }
   Split<double> total() const {
     CompensatedSum<double> sum;
@@ -182,22 +189,19 @@ class Backward {
       std::fill_n(p, cols, 0.0);
       return;
     }
-    const double s = row.s;
-    for (std::int64_t j = 0; j < cols; ++j) {
-      double g;
-      if (is_log()) {
-        // dy - p * dot, with the product's rounding error.
-        const double product = p[j] * dot.hi;
-        const double error =
-            fused_multiply_add(p[j], dot.lo, fused_multiply_add(p[j], dot.hi, -product));
-        const Split<double> difference = two_sum(dy[j], -product);
-        g = difference.hi + (difference.lo - error);
-      } else {
+    if (is_log()) {
+      for (std::int64_t j = 0; j < cols; ++j) p[j] = dy[j] - (p[j] * dot.hi + p[j] * dot.lo);
+    } else {
+      for (std::int64_t j = 0; j < cols; ++j) {
         const Split<double> difference = two_sum(dy[j], -dot.hi);
-        g = p[j] * (difference.hi + (difference.lo - dot.lo));
+        p[j] *= difference.hi + (difference.lo - dot.lo);
       }
-      // The steepness is 0 where the soft-cap is flat, whatever p is.
-      p[j] = slope == nullptr ? s * g : s * slope[j] * g;
+    }
+    if (slope == nullptr) {
+      if (row.s == 1.0) return;
+      for (std::int64_t j = 0; j < cols; ++j) p[j] *= row.s;
+    } else {
+      for (std::int64_t j = 0; j < cols; ++j) p[j] *= row.s * slope[j];
     }
   }
 
