@@ -179,8 +179,24 @@ Status resolve_tensors(const softmax_desc_t &desc, const Shape &shape,
   return SOFTMAX_SUCCESS;
 }
 
+// Or takes no part.
+bool is_row_major(const softmax_desc_t &desc, const LayoutStrides &tensor) {
+  if (tensor.stride == nullptr) return true;
+  std::int64_t expected = 1;
+  for (int i = desc.ndim - 1; i >= 0; --i) {
+    if (desc.shape[i] != 1 && tensor.stride[i] != expected) return false;
+    expected *= desc.shape[i];
+  }
+  return true;
+}
+
 std::uint32_t layout_features(const softmax_desc_t &desc, const Shape &shape,
                               const LayoutStrides (&parts)[kTensors]) {
+  // The plain call, without anything being made for it.
+  if (shape.inner == 1 && is_row_major(desc, parts[kTensorX]) &&
+      is_row_major(desc, parts[kTensorY]) && is_row_major(desc, parts[kTensorDy])) {
+    return 0;
+  }
   // Without the mask, whose strides may keep dimensions apart that are one for the others.
   const LayoutStrides tensors[kTensors] = {parts[kTensorX], parts[kTensorY], parts[kTensorDy]};
   const Layout layout = make_layout(desc.ndim, shape.axis, desc.shape, tensors);
@@ -248,7 +264,7 @@ std::uint32_t value_features(const softmax_desc_t &desc) {
 
 }  // namespace
 
-Status check_desc(const softmax_desc_t &desc, Problem *problem, General *general) {
+Status check_desc(const softmax_desc_t &desc, Problem *problem) {
   if (desc.reserved != 0) return fail(SOFTMAX_STATUS_NEWER_FIELD, "desc->reserved is not zero");
   if (Status s = check_enums(desc)) return s;
   Shape shape;
@@ -282,11 +298,23 @@ Status check_desc(const softmax_desc_t &desc, Problem *problem, General *general
   problem->flags = desc.flags;
   problem->alignment = desc.alignment;
   problem->features = features;
+  return SOFTMAX_SUCCESS;
+}
 
-  *general = General{};
-  if (!shape.no_elements) {
-    general->layout = make_layout(desc.ndim, shape.axis, desc.shape, parts);
+Status make_general(const softmax_desc_t &desc, bool has_sink, General *general) {
+  Shape shape;
+  if (Status s = check_shape(desc, &shape)) return s;
+  std::int64_t stride[kTensors][SOFTMAX_MAX_NDIM];
+  LayoutStrides parts[kTensors];
+  if (Status s = resolve_tensors(desc, shape, stride, parts)) return s;
+  if (has_sink) {
+    Tensor sink{"sink_stride", desc.sink_stride, 4};
+    sink.by_row = true;
+    sink.zeros_are_zero = (desc.flags & SOFTMAX_FLAG_ZERO_STRIDES) != 0;
+    if (Status s = resolve_strides(desc, shape, sink, stride[kTensorSink])) return s;
+    parts[kTensorSink] = {stride[kTensorSink], true};
   }
+  *general = General{};
   general->direction = desc.direction;
   general->mask_kind = desc.mask_kind;
   general->dy_dtype = dy_dtype_of(desc);
@@ -295,25 +323,12 @@ Status check_desc(const softmax_desc_t &desc, Problem *problem, General *general
   general->softcap = desc.softcap;
   general->y_scale = desc.y_scale == 0 ? 1.0 : desc.y_scale;
   general->causal_offset = desc.causal_offset;
-  if (!shape.no_elements && shape.axis > 0) {
+  if (shape.no_elements) return SOFTMAX_SUCCESS;
+  general->layout = make_layout(desc.ndim, shape.axis, desc.shape, parts);
+  if (shape.axis > 0) {
     general->causal_inner = shape.inner;
     general->causal_extent = desc.shape[shape.axis - 1];
   }
-  return SOFTMAX_SUCCESS;
-}
-
-Status add_sink(const softmax_desc_t &desc, Layout *layout) {
-  Shape shape;
-  if (Status s = check_shape(desc, &shape)) return s;
-  std::int64_t stride[kTensors][SOFTMAX_MAX_NDIM];
-  LayoutStrides parts[kTensors];
-  if (Status s = resolve_tensors(desc, shape, stride, parts)) return s;
-  Tensor sink{"sink_stride", desc.sink_stride, 4};
-  sink.by_row = true;
-  sink.zeros_are_zero = (desc.flags & SOFTMAX_FLAG_ZERO_STRIDES) != 0;
-  if (Status s = resolve_strides(desc, shape, sink, stride[kTensorSink])) return s;
-  parts[kTensorSink] = {stride[kTensorSink], true};
-  if (!shape.no_elements) *layout = make_layout(desc.ndim, shape.axis, desc.shape, parts);
   return SOFTMAX_SUCCESS;
 }
 

@@ -160,9 +160,8 @@ softmax_status_t softmax_desc_check(const softmax_desc_t *desc) {
   using namespace softmax;
   softmax_desc_t known;
   Problem problem;
-  General general;
   if (Status s = take_in(desc, &known, sizeof known, kDescBytesV1, "softmax_desc_t")) return s;
-  return check_desc(known, &problem, &general);
+  return check_desc(known, &problem);
 }
 
 softmax_status_t softmax_execute(softmax_handle_t handle, softmax_algo_t algo,
@@ -174,23 +173,21 @@ softmax_status_t softmax_execute(softmax_handle_t handle, softmax_algo_t algo,
     softmax_desc_t known_desc;
     softmax_args_t known_args;
     Problem problem;
-    General general;
     if (Status s = take_in(desc, &known_desc, sizeof known_desc, kDescBytesV1, "softmax_desc_t")) {
       return s;
     }
     if (Status s = take_in(args, &known_args, sizeof known_args, kArgsBytesV1, "softmax_args_t")) {
       return s;
     }
-    if (Status s = check_desc(known_desc, &problem, &general)) return s;
+    if (Status s = check_desc(known_desc, &problem)) return s;
     if (Status s = check_args(known_args, known_desc, &problem)) return s;
     const bool own = known_args.workspace != nullptr;
     void *workspace = own ? known_args.workspace : handle->workspace;
     const std::size_t workspace_bytes =
         own ? static_cast<std::size_t>(known_args.workspace_bytes) : handle->workspace_bytes;
     if (problem.is_general()) {
-      if (known_args.sink != nullptr) {
-        if (Status s = add_sink(known_desc, &general.layout)) return s;
-      }
+      General general;
+      if (Status s = make_general(known_desc, known_args.sink != nullptr, &general)) return s;
       GeneralBuffers buffers = buffers_of(known_args, problem, general);
       buffers.workspace = workspace;
       buffers.workspace_bytes = workspace_bytes;
@@ -208,7 +205,6 @@ softmax_status_t softmax_select(softmax_handle_t handle, softmax_algo_t algo,
     if (Status s = check_handle(handle)) return s;
     softmax_desc_t known;
     Problem problem;
-    General general;
     if (Status s = take_in(desc, &known, sizeof known, kDescBytesV1, "softmax_desc_t")) return s;
     if (out == nullptr) return fail(SOFTMAX_STATUS_NULL_POINTER, "out is NULL");
     if (out->struct_size < kChoiceBytesV1 || out->struct_size > 65536) {
@@ -216,7 +212,7 @@ softmax_status_t softmax_select(softmax_handle_t handle, softmax_algo_t algo,
                   "out->struct_size = %llu: set it to sizeof(softmax_choice_t) = %zu",
                   static_cast<unsigned long long>(out->struct_size), sizeof(softmax_choice_t));
     }
-    if (Status s = check_desc(known, &problem, &general)) return s;
+    if (Status s = check_desc(known, &problem)) return s;
     if (Status s = check_device_has(handle->caps, problem)) return s;
     Selection selection;
     if (Status s = choose(*handle, algo, problem, &selection)) return s;

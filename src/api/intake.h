@@ -20,13 +20,12 @@ constexpr std::size_t kChoiceBytesV1 = 240;
 Status take_in(const void *from, void *to, std::size_t known_bytes, std::size_t least_bytes,
                const char *what);
 
-// Checks a descriptor that was taken in and reduces it to a problem: all that there is where it has
-// no features, else with *general beside it. Malformed descriptors (1xxx) are reported before
-// unsupported ones (2xxx).
-Status check_desc(const softmax_desc_t &desc, Problem *problem, General *general);
+// Checks a descriptor that was taken in and reduces it to a problem: all that there is, where it
+// has no features. Malformed descriptors (1xxx) are reported before unsupported ones (2xxx).
+Status check_desc(const softmax_desc_t &desc, Problem *problem);
 
-// Takes args.sink's strides into the layout of a checked problem. It has elements.
-Status add_sink(const softmax_desc_t &desc, Layout *layout);
+// What a checked descriptor says besides, for a problem with features. `has_sink`: args do.
+Status make_general(const softmax_desc_t &desc, bool has_sink, General *general);
 
 // rows, cols and both types, as the headline calls pass them.
 Status check_matrix(std::int32_t op, std::int32_t x_dtype, std::int32_t y_dtype, std::int64_t rows,
