@@ -35,14 +35,15 @@ const std::vector<Shape> &shapes() {
 
 std::int64_t count = 0;  // of calls that were checked
 
-void check(softmax_handle_t handle, GeneralCase c) {
+void check(softmax_handle_t handle, GeneralCase c, const GeneralValues &values) {
   for (const softmax_algo_t algo : kBoth) {
     c.algo = algo;
-    const std::string wrong = check_general(handle, c);
+    const std::string wrong = check_general(handle, c, values);
     CHECK(wrong == "");
     ++count;
   }
 }
+void check(softmax_handle_t handle, const GeneralCase &c) { check(handle, c, make_values(c)); }
 
 // Everything else that a case can have, by number: 720 combinations.
 constexpr int kVariants = 720;
@@ -183,6 +184,22 @@ TEST_CASE("given statistics: the last pass alone", "[general]") {
     c.has_stats = variant % 2 == 0;  // lse
     c.seed = static_cast<std::uint64_t>(variant + 77);
     check(handle, c);
+  }
+}
+
+TEST_CASE("an element above the given maximum is what the formula says", "[general]") {
+  const CpuHandle handle;
+  for (const double above : {1e-7, 0.5, 30.0, 600.0}) {
+    for (const int op : {0, 1}) {
+      GeneralCase c;
+      c.shape = {3, 40};
+      c.op = op;
+      c.given_stats = true;
+      c.x_dtype = c.y_dtype = SOFTMAX_DTYPE_F64;
+      GeneralValues values = make_values(c);
+      for (std::size_t r = 0; r < 3; ++r) values.x[40 * r + 7] = values.row_max[r] + above;
+      check(handle, c, values);
+    }
   }
 }
 
