@@ -97,8 +97,8 @@
  * On a CPU handle the calls are synchronous, `stream` must be NULL, and rows are computed on OpenMP
  * threads (OMP_NUM_THREADS and omp_set_num_threads apply). They may take scratch memory for the
  * duration of the call, and do without where there is none. In the child of a fork they compute on
- * one thread, with the same bits: OpenMP's threads are the parent's. A CUDA handle cannot be used in
- * the child of a fork, as nothing of CUDA can.
+ * one thread, with the same bits: OpenMP's threads are the parent's. A CUDA handle cannot be used
+ * in the child of a fork, as nothing of CUDA can.
  *
  * -------------------------------------------------------------------------------------------------
  * 6  MEMORY AND OWNERSHIP
@@ -108,7 +108,7 @@
  * work is done. Buffers may be aligned to their element only (4 bytes for float32); any larger
  * alignment is used where it is there. y == x is in place. Buffers that overlap in any other way
  * are refused (SOFTMAX_STATUS_OVERLAP). Nothing outside [y, y + M*N) is ever written, and nothing
- * outside [x, x + M*N) is ever read.
+ * outside [x, x + M*N) is ever read; of a strided tensor no byte between its elements.
  *
  * -------------------------------------------------------------------------------------------------
  * 7  VERSION AND ABI
@@ -168,10 +168,10 @@ enum {
   SOFTMAX_STATUS_NULL_POINTER = 1001, /* a pointer that is needed is NULL */
   SOFTMAX_STATUS_BAD_HANDLE = 1002,   /* not a live handle */
   SOFTMAX_STATUS_BAD_SHAPE = 1003,    /* negative extent, ndim or axis out of range, or overflow */
-  SOFTMAX_STATUS_BAD_STRIDE = 1004,   /* negative stride, or an output stride of 0 */
+  SOFTMAX_STATUS_BAD_STRIDE = 1004,   /* negative, out of range, or two outputs in one place */
   SOFTMAX_STATUS_BAD_ENUM = 1005,     /* a constant that does not exist */
   SOFTMAX_STATUS_STRUCT_SIZE = 1006,  /* struct_size is smaller than the first release's */
-  SOFTMAX_STATUS_OVERLAP = 1007,      /* x and y overlap without being equal */
+  SOFTMAX_STATUS_OVERLAP = 1007,      /* an output may overlap another buffer: section 10 */
   SOFTMAX_STATUS_WORKSPACE_TOO_SMALL = 1008,
   SOFTMAX_STATUS_WRONG_DEVICE = 1009, /* host memory on a CUDA handle, memory of another GPU,
                                          a stream on a CPU handle, or no such device */
@@ -204,7 +204,9 @@ enum {
 };
 
 /* Data types. F16 is IEEE 754 binary16; BF16 is the upper half of a binary32; both are passed as
- * 2-byte elements. The 8-bit types (OCP OFP8) are reserved: calls refuse them in this release.
+ * 2-byte elements. The 8-bit types are those of the OCP OFP8 specification. Results are rounded to
+ * nearest even and saturate at the largest finite number (448, 57344); a NaN stays one, and an
+ * infinity in E5M2; in E4M3, which has none, it becomes 448 with its sign.
  */
 enum {
   SOFTMAX_DTYPE_F32 = 1,
@@ -246,16 +248,16 @@ enum {
 enum {
   SOFTMAX_OP_SOFTMAX = 0,
   SOFTMAX_OP_LOGSOFTMAX = 1,
-  SOFTMAX_OP_STATS = 2 /* row_max, row_sum and lse alone, y is not written (not yet) */
+  SOFTMAX_OP_STATS = 2 /* row_max, row_sum and lse alone, y is not written */
 };
 
 /* Directions, desc.direction. */
 enum {
   SOFTMAX_DIRECTION_FORWARD = 0,
-  SOFTMAX_DIRECTION_BACKWARD = 1 /* dx from y and dy (not yet) */
+  SOFTMAX_DIRECTION_BACKWARD = 1 /* dx from dy and y, or from dy, x and statistics */
 };
 
-/* Masks, desc.mask_kind. All but NONE are not yet supported. */
+/* Masks, desc.mask_kind: see "Masks" in section 10. */
 enum {
   SOFTMAX_MASK_NONE = 0,
   SOFTMAX_MASK_BOOL_KEEP = 1, /* uint8_t: non-zero keeps the element, zero makes it -inf */
@@ -274,9 +276,11 @@ enum {
 enum {
   SOFTMAX_FLAG_M_ADAPTIVE = 1,    /* permit a choice by M: section 4 no longer holds over M */
   SOFTMAX_FLAG_FAST_MATH = 2,     /* permit less accuracy than section 3 */
-  SOFTMAX_FLAG_GIVEN_STATS = 4,   /* row_max and row_sum are inputs (not yet) */
-  SOFTMAX_FLAG_TRUST_POINTERS = 8 /* skip the check of where x and y live (for memory that the
-                                     CUDA runtime does not know, and a little less host time) */
+  SOFTMAX_FLAG_GIVEN_STATS = 4,   /* row_max and row_sum are inputs */
+  SOFTMAX_FLAG_TRUST_POINTERS = 8, /* skip the check of where x and y live (for memory that the
+                                      CUDA runtime does not know, and a little less host time) */
+  SOFTMAX_FLAG_ZERO_STRIDES = 16   /* an all-zero mask_stride or sink_stride is what it says, one
+                                      entry for all, and does not stand for contiguous */
 };
 
 /* Log levels, for softmax_set_log. */
@@ -373,6 +377,8 @@ SOFTMAX_API softmax_status_t logsoftmax_forward(softmax_handle_t handle, softmax
  *
  *     F32 -> F32, F16 -> F16, BF16 -> BF16, F64 -> F64, F16 -> F32, BF16 -> F32
  *
+ * and on a CPU handle every other pair (AUTO, VECTOR, REFERENCE).
+ *
  * y == x is in place and needs x_dtype == y_dtype; any other overlap is refused. Both buffers are
  * (M, N) and each is aligned to its own element at least.
  *
@@ -392,44 +398,109 @@ SOFTMAX_API softmax_status_t logsoftmax_forward_to(softmax_handle_t handle, soft
 /* -------------------------------------------------------------------------------------------------
  * 10  THE GENERAL CALL
  *
- * softmax_desc_t says what the problem is and holds no pointer; softmax_args_t holds the buffers.
- * One descriptor may be used with many sets of buffers, and from many threads.
+ * softmax_desc_t is the problem, softmax_args_t its buffers. Everything is checked before anything
+ * runs.
  *
- * The whole of both structs is fixed here. This release computes what the headline calls compute,
- * for tensors of 1 to 8 dimensions whose softmax axis is innermost and which are contiguous (or
- * whose strides say the same), with either empty_row. Everything else is checked as fully as it
- * will be and then refused with the status named beside it, and never ignored.
+ * On a CPU handle AUTO, VECTOR and REFERENCE compute all of this, ONLINE any layout of the headline
+ * types, NAIVE what the headline calls compute. So does a CUDA handle of this release, with either
+ * empty_row: it refuses the rest with NOT_SUPPORTED, _DTYPE or _LAYOUT.
+ *
+ * Layouts. The softmax axis is any of 1 to 8 dimensions. Strides are in elements and not negative;
+ * dx has those of x. 0 on an input broadcasts. An output's strides, sorted, must each be as large
+ * as what the smaller ones span, so that no two elements are in one place, or they are refused with
+ * BAD_STRIDE. Rows are numbered in row-major order of the other dimensions as they stand in shape,
+ * whatever the strides; row_scale and statistics are contiguous in that order.
+ *
+ * Overlap. In place means the same address, type and strides: y on x, dx on dy, y or x. Other
+ * outputs whose range of bytes meets another buffer's are refused with OVERLAP, unless strides
+ * prove them apart (halves of a matrix). Inputs may overlap.
+ *
+ * Values. Each element goes through these steps, in this order, and sections 1 to 3 then speak of v
+ * in place of x:
+ *
+ *     v = x * scale * row_scale[r]                  scale multiplies first
+ *     v = softcap * tanh(v / softcap)               where softcap > 0
+ *     v = v + mask, or -inf where the mask says so
+ *
+ * scale may have either sign and may be 0; 0 * inf is NaN. It is also the place for an 8-bit x's
+ * dequantisation scale. The steps are taken in float64. The bounds of section 3 hold against real
+ * arithmetic for |v| up to 2^26, or, where x or y is F64, against v as float64 gives it.
+ * row_scale[r] is an inverse temperature, and 0 means the limit of temperature 0: with v as if
+ * row_scale[r] were 1, the row is 1 at its first maximum and 0 elsewhere (log-softmax: 0 and -inf),
+ * its row_sum is 1 and its lse is its row_max. Edge rows are as in section 2; a NaN row_scale[r]
+ * makes the row NaN.
+ *
+ * Masks. A masked element is -inf, whatever x holds there. BOOL_KEEP and ADDITIVE have a mask as
+ * large as x; an all-zero mask_stride stands for contiguous over shape.  CAUSAL has no buffer:
+ * element j of the axis is kept where j <= i + causal_offset, i being the index along the dimension
+ * just before the axis, or 0 where ndim is 1; axis 0 of several dimensions is refused with
+ * NOT_SUPPORTED_LAYOUT. ROW_LENGTH has one int32_t a row, over shape with the axis' entry of
+ * mask_stride ignored, all-zero standing for one a row, contiguous; lengths are clamped to 0 to N.
+ * Elements that CAUSAL or ROW_LENGTH mask are never read, and the others have the bits of a row
+ * that ends there.
+ *
+ * Sink. args.sink adds one more logit to a row's maximum and sum, which has no output: neither
+ * scaled nor capped nor masked, one float32 a row over shape with the axis' entry of sink_stride
+ * ignored. All-zero strides stand for one a row, contiguous; with SOFTMAX_FLAG_ZERO_STRIDES they
+ * stand for one sink for all rows. One a head is the head's dimension with stride 1 and 0 for the
+ * others. A row with a finite sink is not empty: masked throughout, it is 0 (log-softmax: -inf).
+ *
+ * Statistics. row_max, row_sum and lse are by-products of SOFTMAX and LOGSOFTMAX wherever they are
+ * not NULL, and change no bit of y; STATS computes them alone.
+ *
+ *     row_max   the maximum of v, rounded to float32
+ *     row_sum   the sum of exp(v - row_max), with row_max as it is returned
+ *     lse       row_max + log(row_sum), computed in float64 and rounded once
+ *
+ * An empty row has -inf, 0 and -inf; a NaN row has three NaN. Where the maximum is beyond float32
+ * it rounds to an infinity: then row_sum is 0 and lse that infinity.
+ *
+ * With SOFTMAX_FLAG_GIVEN_STATS, row_max and row_sum are inputs, and a row is exp(v - row_max) /
+ * row_sum or (v - row_max) - log(row_sum): the last pass of a row that devices share. Bounds hold
+ * for the numbers as given; where the two cancel, to 1e-15. row_max -inf with row_sum 0 is an empty
+ * row; a NaN or +inf row_max makes the row NaN. A sink is in the statistics already: one in args is
+ * not read. lse is an output still. Not with STATS.
+ *
+ * Backward. With s = scale * row_scale[r] times the derivative of the soft-cap, p = softmax(x), and
+ * sums over the row's elements that are not masked,
+ *
+ *     SOFTMAX       dx = s * p * (dy - sum(p * dy))
+ *     LOGSOFTMAX    dx = s * (dy - p * sum(dy))
+ *
+ * p comes from args.y, the result of the forward call (an 8-bit y is divided by y_scale, and the
+ * exponential is taken for LOGSOFTMAX), which is not written; x is not looked at. Or, with
+ * GIVEN_STATS and y NULL, from x, row_max and row_sum as above. softcap needs the second. dx has
+ * x_dtype, dy has dy_dtype. A masked element has dx = 0 exactly (ADDITIVE: where the mask is -inf),
+ * and its dy is not looked at; so does an empty row with SOFTMAX_EMPTY_ROW_ZERO. Sums are kept in
+ * float64, F64's with compensation: each dx is rounded once, after an error that docs/numerics.md
+ * bounds. dx is the only output.
  */
 typedef struct softmax_desc_t {
   uint64_t struct_size; /* sizeof(softmax_desc_t); softmax_desc_init sets it */
-  uint64_t flags;       /* SOFTMAX_FLAG_*; GIVEN_STATS: NOT_SUPPORTED */
+  uint64_t flags;       /* SOFTMAX_FLAG_* */
 
-  int32_t op;        /* SOFTMAX_OP_*; STATS: NOT_SUPPORTED */
-  int32_t direction; /* SOFTMAX_DIRECTION_*; BACKWARD: NOT_SUPPORTED */
-  int32_t x_dtype;   /* SOFTMAX_DTYPE_* of x (and dy, dx) */
+  int32_t op;        /* SOFTMAX_OP_* */
+  int32_t direction; /* SOFTMAX_DIRECTION_* */
+  int32_t x_dtype;   /* SOFTMAX_DTYPE_* of x and dx (and of dy: see dy_dtype) */
   int32_t y_dtype;   /* SOFTMAX_DTYPE_* of y */
   int32_t ndim;      /* number of dimensions, 1 to SOFTMAX_MAX_NDIM */
-  int32_t axis;      /* the softmax axis, -ndim to ndim - 1; not innermost: NOT_SUPPORTED_LAYOUT,
-                        unless every dimension after it has extent 1 */
-  int32_t mask_kind; /* SOFTMAX_MASK_*; other than NONE: NOT_SUPPORTED */
+  int32_t axis;      /* the softmax axis, -ndim to ndim - 1 */
+  int32_t mask_kind; /* SOFTMAX_MASK_* */
   int32_t empty_row; /* SOFTMAX_EMPTY_ROW_* */
 
   /* Extents, and strides in elements; entries at and past ndim are ignored. A stride array that is
-   * all zero up to ndim stands for contiguous, row-major. Strides that are not contiguous:
-   * NOT_SUPPORTED_LAYOUT; negative ones: BAD_STRIDE. The stride of a dimension of extent 1 is
+   * all zero up to ndim stands for contiguous, row-major. The stride of a dimension of extent 1 is
    * ignored.
    */
   int64_t shape[SOFTMAX_MAX_NDIM];
-  int64_t x_stride[SOFTMAX_MAX_NDIM];
+  int64_t x_stride[SOFTMAX_MAX_NDIM]; /* of x and dx */
   int64_t y_stride[SOFTMAX_MAX_NDIM];
   int64_t dy_stride[SOFTMAX_MAX_NDIM];   /* used by BACKWARD alone */
-  int64_t mask_stride[SOFTMAX_MAX_NDIM]; /* used with a mask buffer alone; 0 broadcasts */
+  int64_t mask_stride[SOFTMAX_MAX_NDIM]; /* used with a mask buffer alone */
 
   int64_t causal_offset; /* used by SOFTMAX_MASK_CAUSAL alone */
 
-  /* Inverse temperature: multiplies x before the mask. Not finite: INVALID_ARGUMENT; other than 1:
-   * NOT_SUPPORTED. softmax_desc_init sets 1.
-   */
+  /* Multiplies x before everything else. Not finite: INVALID_ARGUMENT. softmax_desc_init sets 1. */
   double scale;
 
   /* A promise in bytes, a power of two, that x and y and each of their rows are aligned to, for
@@ -437,23 +508,40 @@ typedef struct softmax_desc_t {
    * alignment is found and used without it. Not a power of two: INVALID_ARGUMENT.
    */
   uint64_t alignment;
+
+  /* Appended to the first 392 bytes. */
+
+  double softcap; /* 0: none. Negative or not finite: INVALID_ARGUMENT */
+
+  /* Multiplies results of an 8-bit y_dtype before they are rounded to it; 0 stands for 1. Negative
+   * or not finite: INVALID_ARGUMENT. Neither 0 nor 1 with a wider y_dtype: NOT_SUPPORTED.
+   */
+  double y_scale;
+
+  int64_t sink_stride[SOFTMAX_MAX_NDIM]; /* used with args.sink alone; the axis' entry is ignored */
+
+  int32_t dy_dtype; /* SOFTMAX_DTYPE_* of dy, used by BACKWARD alone; 0 stands for x_dtype */
+  int32_t reserved; /* 0, or NEWER_FIELD */
 } softmax_desc_t;
 
-/* The buffers of one call. Zero the struct, set struct_size, then the fields that are needed. */
+/* The buffers of one call. Zero the struct, set struct_size, then the fields that are needed. A
+ * buffer that the call has no use for is refused with INVALID_ARGUMENT unless it is said otherwise.
+ */
 typedef struct softmax_args_t {
   uint64_t struct_size; /* sizeof(softmax_args_t) */
   uint64_t reserved;    /* 0, or NEWER_FIELD */
-  const void *x;        /* input */
-  void *y;              /* output; y == x is in place */
-  const void *mask;     /* NULL with SOFTMAX_MASK_NONE, or INVALID_ARGUMENT */
-  const float *row_scale; /* one factor a row on top of desc.scale; not NULL: NOT_SUPPORTED */
-  float *lse;             /* log-sum-exp a row, row_max + log(row_sum); not NULL: NOT_SUPPORTED */
-  float *row_max;         /* maximum a row; not NULL: NOT_SUPPORTED */
-  float *row_sum;         /* sum of exp(x - max) a row; not NULL: NOT_SUPPORTED */
-  const void *dy;         /* used by BACKWARD alone; not NULL: NOT_SUPPORTED */
-  void *dx;               /* used by BACKWARD alone; not NULL: NOT_SUPPORTED */
+  const void *x;        /* input; BACKWARD from y: not looked at */
+  void *y;              /* output; STATS: not looked at; BACKWARD: an input, or NULL */
+  const void *mask;     /* NULL with SOFTMAX_MASK_NONE and CAUSAL, or INVALID_ARGUMENT */
+  const float *row_scale; /* one factor a row on top of desc.scale, or NULL */
+  float *lse;             /* log-sum-exp a row, or NULL */
+  float *row_max;         /* maximum a row, or NULL; an input with GIVEN_STATS */
+  float *row_sum;         /* sum of exp(v - row_max) a row, or NULL; an input with GIVEN_STATS */
+  const void *dy;         /* used by BACKWARD alone */
+  void *dx;               /* used by BACKWARD alone */
   void *workspace;        /* device memory for this call, before the handle's own; may be NULL */
   uint64_t workspace_bytes;
+  const float *sink; /* one logit a row that has no output, or NULL */
 } softmax_args_t;
 
 /* Fills *desc for op over (M, N), one data type, contiguous, scale 1, no mask, no flags, and sets
@@ -467,7 +555,8 @@ SOFTMAX_API softmax_status_t softmax_desc_init(softmax_desc_t *desc, size_t stru
                                                softmax_dtype_t dtype, int64_t M, int64_t N);
 
 /* Checks everything about a descriptor that needs no device and no pointers: sizes, constants,
- * shapes, strides, overflow, and whether this release can compute it. Needs no GPU.
+ * shapes, strides, overflow, and whether this release can compute it on any device. Needs no GPU.
+ * softmax_select says what a handle's device lacks.
  *
  * Errors: NULL_POINTER; STRUCT_SIZE; NEWER_FIELD; BAD_ENUM; BAD_SHAPE; BAD_STRIDE;
  * INVALID_ARGUMENT; NOT_SUPPORTED; NOT_SUPPORTED_DTYPE; NOT_SUPPORTED_LAYOUT. A malformed
@@ -477,11 +566,38 @@ SOFTMAX_API softmax_status_t softmax_desc_check(const softmax_desc_t *desc);
 
 /* Computes what desc says with the buffers of args. The headline calls are this call.
  *
- * Errors: all of softmax_desc_check and of softmax_forward_to.
+ * Errors: all of softmax_desc_check and of softmax_forward_to; NOT_SUPPORTED,
+ * NOT_SUPPORTED_DTYPE and NOT_SUPPORTED_LAYOUT for what the handle's device lacks.
  */
 SOFTMAX_API softmax_status_t softmax_execute(softmax_handle_t handle, softmax_algo_t algo,
                                              const softmax_desc_t *desc,
                                              const softmax_args_t *args, softmax_stream_t stream);
+
+/* Merges the statistics of rows whose parts were computed apart: by STATS over slices of the axis,
+ * or on other devices.
+ *
+ *   parts               number of parts of each row, >= 1
+ *   rows                number of rows, >= 0
+ *   part_max, part_sum  (parts, rows) row-major: row r of part p is at p*rows + r
+ *   row_max, row_sum, lse  outputs of `rows` floats; each may be NULL, not all three
+ *
+ * For each row: the maximum of the parts' maxima; the sum, over the parts in order, of
+ * part_sum * exp(part_max - maximum), accumulated in float64 and rounded once; and
+ * maximum + log(sum), with the sum before its rounding, rounded once. A part whose maximum is -inf
+ * adds nothing, whatever its sum; if all are, the row is empty: -inf, 0, -inf. A NaN in any other
+ * part, or a maximum of +inf, makes all three NaN. One part comes back as it is. Parts are added in
+ * order, with the same bits on every device.
+ *
+ * A sink belongs into one part alone.
+ *
+ * Errors: BAD_HANDLE; BAD_SHAPE; NULL_POINTER; INVALID_ARGUMENT (alignment); OVERLAP (of an output
+ * and any other buffer); WRONG_DEVICE; NOT_SUPPORTED (on a CUDA handle).
+ */
+SOFTMAX_API softmax_status_t softmax_merge_stats(softmax_handle_t handle, int64_t parts,
+                                                 int64_t rows, const float *part_max,
+                                                 const float *part_sum, float *row_max,
+                                                 float *row_sum, float *lse,
+                                                 softmax_stream_t stream);
 
 /* -------------------------------------------------------------------------------------------------
  * 11  ASKING WITHOUT RUNNING
@@ -543,7 +659,8 @@ SOFTMAX_API const char *softmax_status_string(softmax_status_t status);
  */
 SOFTMAX_API size_t softmax_last_error(char *buf, size_t cap);
 
-/* The cudaError_t behind the calling thread's last failed call, or 0 where CUDA had no part in it. */
+/* The cudaError_t behind the calling thread's last failed call, or 0 where CUDA had no part in it.
+ * */
 SOFTMAX_API int32_t softmax_last_cuda_error(void);
 
 /* An algorithm's name in lower case ("warp_online"), NULL for a number that has none. */

@@ -1,24 +1,19 @@
 // The computing calls: check -> problem -> select -> run.
 #include <cstring>
-#include <exception>
 
+#include "api/entry.h"
 #include "api/handle.h"
 #include "api/intake.h"
+#include "api/lacking.h"
 #include "api/log.h"
 #include "api/status.h"
 #include "core/dtype.h"
+#include "core/general.h"
 #include "cpu/backend.h"
 #include "select/select.h"
 
 namespace softmax {
 namespace {
-
-Status check_handle(const softmax_context *handle) {
-  if (is_alive(handle)) return SOFTMAX_SUCCESS;
-  return fail(SOFTMAX_STATUS_BAD_HANDLE, handle == nullptr
-                                             ? "the handle is NULL"
-                                             : "the handle was destroyed, or never created");
-}
 
 void log_decline(void *, const char *candidate, const char *reason) {
   log_line(SOFTMAX_LOG_DEBUG, "%s declined: %s", candidate, reason);
@@ -67,26 +62,39 @@ Status run(softmax_context &handle, softmax_algo_t algo, const Problem &problem,
   return cuda_run(handle.caps, handle.cuda, selection.policy, problem, buffers, stream);
 }
 
+// The same for a problem with features. Only a CPU handle gets as far as to run one.
+Status run_general(softmax_context &handle, softmax_algo_t algo, const Problem &problem,
+                   const General &general, const GeneralBuffers &buffers, softmax_stream_t stream) {
+  if (!handle.caps.is_cuda && stream != nullptr) {
+    return fail(SOFTMAX_STATUS_WRONG_DEVICE, "stream must be NULL on a CPU handle");
+  }
+  if (Status s = check_device_has(handle.caps, problem)) return s;
+  Selection selection;
+  if (Status s = choose(handle, algo, problem, &selection)) return s;
+  if (!problem.has_work()) return SOFTMAX_SUCCESS;
+  if (Status s = check_general_buffers(problem, general, buffers)) return s;
+  if (handle.caps.is_cuda) {
+    return fail(SOFTMAX_STATUS_INTERNAL, "a CUDA handle was let through to the general call");
+  }
+  cpu_run_general(selection.policy, problem, general, buffers);
+  return SOFTMAX_SUCCESS;
+}
+
 Status run_matrix(std::int32_t op, softmax_handle_t handle, softmax_algo_t algo, const void *x,
                   softmax_dtype_t x_dtype, void *y, softmax_dtype_t y_dtype, int64_t rows,
                   int64_t cols, softmax_stream_t stream) {
   if (Status s = check_handle(handle)) return s;
   Problem problem;
   if (Status s = check_matrix(op, x_dtype, y_dtype, rows, cols, &problem)) return s;
-  return run(*handle, algo, problem, {x, y, handle->workspace, handle->workspace_bytes}, stream);
-}
-
-// No C++ exception may leave the library. The code below throws none of its own; this is for what
-// the standard library or OpenMP could throw.
-template <typename Body>
-Status guarded(Body body) noexcept {
-  try {
-    return body();
-  } catch (const std::exception &error) {
-    return fail(SOFTMAX_STATUS_INTERNAL, "unexpected exception: %s", error.what());
-  } catch (...) {
-    return fail(SOFTMAX_STATUS_INTERNAL, "unexpected exception");
+  if (problem.is_general()) {
+    General general;
+    make_matrix_general(problem, &general);
+    GeneralBuffers buffers;
+    buffers.x = x;
+    buffers.y = y;
+    return run_general(*handle, algo, problem, general, buffers, stream);
   }
+  return run(*handle, algo, problem, {x, y, handle->workspace, handle->workspace_bytes}, stream);
 }
 
 }  // namespace
@@ -172,13 +180,21 @@ softmax_status_t softmax_execute(softmax_handle_t handle, softmax_algo_t algo,
       return s;
     }
     if (Status s = check_desc(known_desc, &problem)) return s;
-    if (Status s = check_args(known_args, known_desc)) return s;
+    if (Status s = check_args(known_args, known_desc, &problem)) return s;
     const bool own = known_args.workspace != nullptr;
-    return run(
-        *handle, algo, problem,
-        {known_args.x, known_args.y, own ? known_args.workspace : handle->workspace,
-         own ? static_cast<std::size_t>(known_args.workspace_bytes) : handle->workspace_bytes},
-        stream);
+    void *workspace = own ? known_args.workspace : handle->workspace;
+    const std::size_t workspace_bytes =
+        own ? static_cast<std::size_t>(known_args.workspace_bytes) : handle->workspace_bytes;
+    if (problem.is_general()) {
+      General general;
+      if (Status s = make_general(known_desc, known_args.sink != nullptr, &general)) return s;
+      GeneralBuffers buffers = buffers_of(known_args, problem, general);
+      buffers.workspace = workspace;
+      buffers.workspace_bytes = workspace_bytes;
+      return run_general(*handle, algo, problem, general, buffers, stream);
+    }
+    return run(*handle, algo, problem, {known_args.x, known_args.y, workspace, workspace_bytes},
+               stream);
   });
 }
 
@@ -197,6 +213,7 @@ softmax_status_t softmax_select(softmax_handle_t handle, softmax_algo_t algo,
                   static_cast<unsigned long long>(out->struct_size), sizeof(softmax_choice_t));
     }
     if (Status s = check_desc(known, &problem)) return s;
+    if (Status s = check_device_has(handle->caps, problem)) return s;
     Selection selection;
     if (Status s = choose(*handle, algo, problem, &selection)) return s;
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "api/status.h"
+#include "core/general.h"
 #include "core/problem.h"
 
 namespace softmax {
@@ -19,18 +20,38 @@ constexpr std::size_t kChoiceBytesV1 = 240;
 Status take_in(const void *from, void *to, std::size_t known_bytes, std::size_t least_bytes,
                const char *what);
 
-// Checks a descriptor that was taken in and reduces it to a problem. Malformed descriptors (1xxx)
-// are reported before unsupported ones (2xxx).
+// Checks a descriptor that was taken in and reduces it to a problem: all that there is, where it
+// has no features. Malformed descriptors (1xxx) are reported before unsupported ones (2xxx).
 Status check_desc(const softmax_desc_t &desc, Problem *problem);
+
+// What a checked descriptor says besides, for a problem with features. `has_sink`: args do.
+Status make_general(const softmax_desc_t &desc, bool has_sink, General *general);
 
 // rows, cols and both types, as the headline calls pass them.
 Status check_matrix(std::int32_t op, std::int32_t x_dtype, std::int32_t y_dtype, std::int64_t rows,
                     std::int64_t cols, Problem *problem);
 
-// Checks the buffers of a call that has work to do, as far as no device is needed.
+// A General for a matrix of the headline calls, whose types may be features.
+void make_matrix_general(const Problem &problem, General *general);
+
+// Checks which buffers args have, and adds those that are features to the problem's.
+Status check_args(const softmax_args_t &args, const softmax_desc_t &desc, Problem *problem);
+
+// The buffers that such a call uses, of all that args hold. Without a workspace.
+GeneralBuffers buffers_of(const softmax_args_t &args, const Problem &problem,
+                          const General &general);
+
+// Checks the buffers of a plain call that has work to do, as far as no device is needed.
 Status check_buffers(const Problem &problem, const void *x, const void *y);
 
-// Checks that args ask for nothing that this release lacks.
-Status check_args(const softmax_args_t &args, const softmax_desc_t &desc);
+// The same for a call with features.
+Status check_general_buffers(const Problem &problem, const General &general,
+                             const GeneralBuffers &buffers);
+
+// ---- parts ----
+
+Status check_dtype(const char *field, std::int32_t dtype);
+Status check_size(std::int64_t rows, std::int64_t cols, std::int32_t x_dtype, std::int32_t y_dtype);
+std::uint32_t type_features(std::int32_t x_dtype, std::int32_t y_dtype);
 
 }  // namespace softmax

@@ -45,7 +45,7 @@ constexpr const char *dtype_name(std::int32_t dtype) {
   }
 }
 
-// The pairs that every algorithm has kernels for.
+// The pairs that every algorithm has kernels for; the general call knows more.
 constexpr bool dtype_pair_supported(std::int32_t x, std::int32_t y) {
   const bool plain = x == SOFTMAX_DTYPE_F32 || x == SOFTMAX_DTYPE_F16 || x == SOFTMAX_DTYPE_BF16 ||
                      x == SOFTMAX_DTYPE_F64;

@@ -8,7 +8,8 @@
 
 namespace softmax {
 
-// A checked problem: rows x cols, contiguous, the softmax axis innermost.
+// A checked problem: rows x cols. Without features it is contiguous, the softmax axis innermost,
+// and all there is to know; with some, a General (core/general.h) says the rest.
 struct Problem {
   std::int32_t op = SOFTMAX_OP_SOFTMAX;
   std::int32_t x_dtype = SOFTMAX_DTYPE_F32;
@@ -18,7 +19,9 @@ struct Problem {
   std::int64_t cols = 0;
   std::uint64_t flags = 0;
   std::uint64_t alignment = 0;
+  std::uint32_t features = 0;  // Feature bits
 
+  bool is_general() const { return features != 0; }
   bool is_log() const { return op == SOFTMAX_OP_LOGSOFTMAX; }
   bool empty_is_zero() const { return empty_row == SOFTMAX_EMPTY_ROW_ZERO; }
   bool has_work() const { return rows > 0 && cols > 0; }

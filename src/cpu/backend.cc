@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "cpu/drivers.h"
+#include "cpu/general.h"
 #include "cpu/kernels.h"
 #include "cpu/targets.h"
 #include "hwy/targets.h"
@@ -55,6 +56,15 @@ void cpu_run(const Policy &policy, const Problem &problem, const Buffers &buffer
     case SOFTMAX_ALGO_ONLINE: return run_online(problem, buffers);
     default: return run_vector(problem, buffers);
   }
+}
+
+void cpu_run_general(const Policy &policy, const Problem &problem, const General &general,
+                     const GeneralBuffers &buffers) {
+  const Call call{&problem, &general, &buffers};
+  if (policy.algo == SOFTMAX_ALGO_REFERENCE) return run_reference_general(call);
+  if (policy.algo == SOFTMAX_ALGO_ONLINE) return run_online_general(call);
+  if (general.is_backward()) return run_vector_backward(call);
+  run_vector_general(call);
 }
 
 }  // namespace softmax

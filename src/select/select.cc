@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "core/dtype.h"
+#include "core/features.h"
 
 namespace softmax {
 namespace {
@@ -43,6 +44,13 @@ const Candidate *find(const Candidates &candidates, std::int32_t algo) {
   return nullptr;
 }
 
+// The general call on the CPU: VECTOR and REFERENCE compute all of it.
+bool takes_on_cpu(std::int32_t algo, const Problem &problem) {
+  if (!problem.is_general()) return true;
+  if (algo == SOFTMAX_ALGO_ONLINE) return (problem.features & ~kLayoutFeatures) == 0;
+  return algo == SOFTMAX_ALGO_VECTOR || algo == SOFTMAX_ALGO_REFERENCE;
+}
+
 // Fills in the policy, or says why the candidate cannot run the problem at all and returns false.
 // Where cap is 0 nobody wants to know why.
 bool can_run(const Candidate &candidate, const DeviceCaps &caps, const Problem &problem,
@@ -52,6 +60,12 @@ bool can_run(const Candidate &candidate, const DeviceCaps &caps, const Problem &
     return decline(why, cap,
                    "no %s kernel; a CPU handle takes auto, naive, vector, online and reference",
                    caps.is_cuda ? "CUDA" : "CPU");
+  }
+  if (!caps.is_cuda && !takes_on_cpu(candidate.algo, problem)) {
+    return decline(why, cap,
+                   candidate.algo == SOFTMAX_ALGO_ONLINE
+                       ? "takes any layout of the headline types, and nothing else"
+                       : "takes contiguous rows of the headline types, and nothing else");
   }
   *policy = Policy{};
   if (caps.is_cuda && !candidate.policy(caps, problem, policy, why, cap)) return false;
@@ -222,7 +236,10 @@ void reason_text(const Selection &selection, char *buf, std::size_t cap) {
 void kernel_name(const Policy &policy, const Problem &problem, const DeviceCaps &caps, char *buf,
                  std::size_t cap) {
   const char *prefix = caps.is_cuda ? "" : "cpu_";
-  const char *op = problem.is_log() ? "logsoftmax" : "softmax";
+  const bool is_backward = (problem.features & kFeatureBackward) != 0;
+  const char *op = problem.op == SOFTMAX_OP_STATS ? "stats"
+                   : is_backward ? (problem.is_log() ? "logsoftmax_backward" : "softmax_backward")
+                                 : (problem.is_log() ? "logsoftmax" : "softmax");
   if (problem.x_dtype == problem.y_dtype) {
     std::snprintf(buf, cap, "%s%s_%s_%s", prefix, op, algo_name(policy.algo),
                   dtype_name(problem.x_dtype));

@@ -61,8 +61,8 @@ def test_the_layout_check_can_fail():
             ("int32_t axis;", "int64_t axis;", "softmax_desc_t.axis"),
             ("char kernel[64];", "char kernel[32];", "softmax_choice_t.kernel"),
             ("SOFTMAX_ALGO_ONLINE = 5", "SOFTMAX_ALGO_ONLINE = 7", "SOFTMAX_ALGO_ONLINE = 5"),
-            ("uint64_t workspace_bytes;\n} softmax_args_t;",
-             "uint64_t workspace_bytes;\n  uint64_t later;\n} softmax_args_t;", "later")):
+            ("int32_t reserved; /* 0, or NEWER_FIELD */\n} softmax_desc_t;",
+             "int32_t reserved;\n  uint64_t later;\n} softmax_desc_t;", "later")):
         expect(old in text, f"the header no longer has {old!r}")
         expect_raises(check_layout, measure(text.replace(old, new)), recorded, part=part)
 

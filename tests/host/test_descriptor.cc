@@ -22,7 +22,7 @@ struct FieldCase {
 std::vector<FieldCase> field_cases() {
   using D = softmax_desc_t;
   return {
-      {"flag 16", SOFTMAX_STATUS_BAD_ENUM, [](D *d) { d->flags = 16; }},
+      {"flag 32", SOFTMAX_STATUS_BAD_ENUM, [](D *d) { d->flags = 32; }},
       {"flag 2^63", SOFTMAX_STATUS_BAD_ENUM, [](D *d) { d->flags = std::uint64_t{1} << 63; }},
       {"op 3", SOFTMAX_STATUS_BAD_ENUM, [](D *d) { d->op = 3; }},
       {"op -1", SOFTMAX_STATUS_BAD_ENUM, [](D *d) { d->op = -1; }},
@@ -50,34 +50,40 @@ std::vector<FieldCase> field_cases() {
       {"y_stride -1", SOFTMAX_STATUS_BAD_STRIDE, [](D *d) { d->y_stride[0] = -1; }},
       {"y_stride 0", SOFTMAX_STATUS_BAD_STRIDE,
        [](D *d) { d->y_stride[0] = 0, d->y_stride[1] = 1; }},
+      {"dy_stride -1", SOFTMAX_STATUS_BAD_STRIDE,
+       [](D *d) { d->direction = SOFTMAX_DIRECTION_BACKWARD, d->dy_stride[1] = -1; }},
+      {"mask_stride -1", SOFTMAX_STATUS_BAD_STRIDE,
+       [](D *d) { d->mask_kind = SOFTMAX_MASK_ADDITIVE, d->mask_stride[1] = -1; }},
+      {"y rows that overlap", SOFTMAX_STATUS_BAD_STRIDE,
+       [](D *d) { d->y_stride[0] = 24, d->y_stride[1] = 1; }},
+      {"y columns on top of rows", SOFTMAX_STATUS_BAD_STRIDE,
+       [](D *d) { d->y_stride[0] = 1, d->y_stride[1] = 3; }},
+      {"broadcast dx", SOFTMAX_STATUS_BAD_STRIDE,
+       [](D *d) { d->direction = SOFTMAX_DIRECTION_BACKWARD, d->x_stride[1] = 1; }},
+      {"x_stride past 63 bits", SOFTMAX_STATUS_BAD_STRIDE,
+       [](D *d) { d->x_stride[0] = std::int64_t{1} << 60, d->x_stride[1] = 1; }},
+      {"dy_dtype 7", SOFTMAX_STATUS_BAD_ENUM, [](D *d) { d->dy_dtype = 7; }},
+      {"dy_dtype -1", SOFTMAX_STATUS_BAD_ENUM, [](D *d) { d->dy_dtype = -1; }},
+      {"softcap -1", SOFTMAX_STATUS_INVALID_ARGUMENT, [](D *d) { d->softcap = -1; }},
+      {"softcap inf", SOFTMAX_STATUS_INVALID_ARGUMENT, [](D *d) { d->softcap = HUGE_VAL; }},
+      {"y_scale -1", SOFTMAX_STATUS_INVALID_ARGUMENT, [](D *d) { d->y_scale = -1; }},
+      {"y_scale NaN", SOFTMAX_STATUS_INVALID_ARGUMENT,
+       [](D *d) { d->y_scale = std::numeric_limits<double>::quiet_NaN(); }},
+      {"STATS backward", SOFTMAX_STATUS_INVALID_ARGUMENT,
+       [](D *d) { d->op = SOFTMAX_OP_STATS, d->direction = SOFTMAX_DIRECTION_BACKWARD; }},
+      {"STATS of given statistics", SOFTMAX_STATUS_INVALID_ARGUMENT,
+       [](D *d) { d->op = SOFTMAX_OP_STATS, d->flags = SOFTMAX_FLAG_GIVEN_STATS; }},
+      {"softcap backward from y", SOFTMAX_STATUS_INVALID_ARGUMENT,
+       [](D *d) { d->softcap = 30, d->direction = SOFTMAX_DIRECTION_BACKWARD; }},
       {"scale NaN", SOFTMAX_STATUS_INVALID_ARGUMENT,
        [](D *d) { d->scale = std::numeric_limits<double>::quiet_NaN(); }},
       {"scale inf", SOFTMAX_STATUS_INVALID_ARGUMENT, [](D *d) { d->scale = HUGE_VAL; }},
       {"alignment 3", SOFTMAX_STATUS_INVALID_ARGUMENT, [](D *d) { d->alignment = 3; }},
       {"alignment 48", SOFTMAX_STATUS_INVALID_ARGUMENT, [](D *d) { d->alignment = 48; }},
 
-      {"op STATS", SOFTMAX_STATUS_NOT_SUPPORTED, [](D *d) { d->op = SOFTMAX_OP_STATS; }},
-      {"BACKWARD", SOFTMAX_STATUS_NOT_SUPPORTED,
-       [](D *d) { d->direction = SOFTMAX_DIRECTION_BACKWARD; }},
-      {"GIVEN_STATS", SOFTMAX_STATUS_NOT_SUPPORTED,
-       [](D *d) { d->flags = SOFTMAX_FLAG_GIVEN_STATS; }},
-      {"mask BOOL_KEEP", SOFTMAX_STATUS_NOT_SUPPORTED, [](D *d) { d->mask_kind = 1; }},
-      {"mask ROW_LENGTH", SOFTMAX_STATUS_NOT_SUPPORTED, [](D *d) { d->mask_kind = 4; }},
-      {"scale 0.5", SOFTMAX_STATUS_NOT_SUPPORTED, [](D *d) { d->scale = 0.5; }},
-      {"scale 0", SOFTMAX_STATUS_NOT_SUPPORTED, [](D *d) { d->scale = 0; }},
-      {"f8", SOFTMAX_STATUS_NOT_SUPPORTED_DTYPE,
-       [](D *d) { d->x_dtype = d->y_dtype = SOFTMAX_DTYPE_F8_E4M3; }},
-      {"f32 -> f16", SOFTMAX_STATUS_NOT_SUPPORTED_DTYPE,
-       [](D *d) { d->y_dtype = SOFTMAX_DTYPE_F16; }},
-      {"f64 -> f32", SOFTMAX_STATUS_NOT_SUPPORTED_DTYPE,
-       [](D *d) { d->x_dtype = SOFTMAX_DTYPE_F64; }},
-      {"axis 0", SOFTMAX_STATUS_NOT_SUPPORTED_LAYOUT, [](D *d) { d->axis = 0; }},
-      {"axis -2", SOFTMAX_STATUS_NOT_SUPPORTED_LAYOUT, [](D *d) { d->axis = -2; }},
-      {"padded rows of x", SOFTMAX_STATUS_NOT_SUPPORTED_LAYOUT,
-       [](D *d) { d->x_stride[0] = 32, d->x_stride[1] = 1; }},
-      {"broadcast x", SOFTMAX_STATUS_NOT_SUPPORTED_LAYOUT, [](D *d) { d->x_stride[1] = 1; }},
-      {"transposed y", SOFTMAX_STATUS_NOT_SUPPORTED_LAYOUT,
-       [](D *d) { d->y_stride[0] = 1, d->y_stride[1] = 4; }},
+      {"y_scale of f32", SOFTMAX_STATUS_NOT_SUPPORTED, [](D *d) { d->y_scale = 0.5; }},
+      {"causal axis 0", SOFTMAX_STATUS_NOT_SUPPORTED_LAYOUT,
+       [](D *d) { d->axis = 0, d->mask_kind = SOFTMAX_MASK_CAUSAL; }},
   };
 }
 
@@ -94,6 +100,12 @@ TEST_CASE("every wrong field has its status and a sentence", "[descriptor]") {
     CHECK(last_error() != before);
     CHECK(last_error().size() > 15);
   }
+}
+
+TEST_CASE("the reserved field of a descriptor is a field of a newer release", "[descriptor]") {
+  softmax_desc_t desc = make_desc();
+  desc.reserved = 1;
+  CHECK(softmax_desc_check(&desc) == SOFTMAX_STATUS_NEWER_FIELD);
 }
 
 TEST_CASE("a malformed field is reported before an unsupported one", "[descriptor]") {

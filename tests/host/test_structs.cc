@@ -67,6 +67,34 @@ TEST_CASE("the first release's struct sizes are the header's", "[structs]") {
   CHECK(softmax::kChoiceBytesV1 == 240);
 }
 
+TEST_CASE("structs of every past size ask for nothing that came later", "[structs]") {
+  // desc and args: the first release's, and today's. A new size is added here, none is removed.
+  constexpr std::size_t kDescSizes[] = {392, 480};
+  constexpr std::size_t kArgsSizes[] = {104, 112};
+  CHECK(kDescSizes[1] == sizeof(softmax_desc_t));
+  CHECK(kArgsSizes[1] == sizeof(softmax_args_t));
+  const CpuHandle handle;
+  const softmax_desc_t valid_desc = make_desc();
+  for (const std::size_t desc_bytes : kDescSizes) {
+    for (const std::size_t args_bytes : kArgsSizes) {
+      std::vector<float> values(100, 1.0f);
+      const softmax_args_t valid_args = make_args(values.data(), values.data());
+      // What lies behind an older struct is the caller's, and is not looked at.
+      Sized desc(desc_bytes), args(args_bytes);
+      place(&desc, valid_desc, desc_bytes);
+      place(&args, valid_args, args_bytes);
+      INFO(desc_bytes << " and " << args_bytes);
+      softmax_choice_t choice = {};
+      choice.struct_size = sizeof choice;
+      CHECK(softmax_select(handle, 0, desc.as<softmax_desc_t>(), &choice) == SOFTMAX_SUCCESS);
+      CHECK(std::string(choice.kernel) == "cpu_softmax_vector_f32");  // the plain call's
+      CHECK(softmax_execute(handle, 0, desc.as<softmax_desc_t>(), args.as<softmax_args_t>(),
+                            nullptr) == SOFTMAX_SUCCESS);
+      CHECK(values[99] == 0.04f);
+    }
+  }
+}
+
 TEST_CASE("softmax_desc_init writes exactly the size that it was given", "[structs]") {
   for (const std::size_t bytes : sizes_up_to_twice(sizeof(softmax_desc_t))) {
     Sized sized(bytes);

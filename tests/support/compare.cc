@@ -91,7 +91,9 @@ Comparison compare_with(const Elements &y, const std::vector<W> &reference, std:
 Bound promised_bound(softmax_dtype_t y_dtype) {
   switch (y_dtype) {
     case SOFTMAX_DTYPE_F16:
-    case SOFTMAX_DTYPE_BF16: return {0.51, 0.51};
+    case SOFTMAX_DTYPE_BF16:
+    case SOFTMAX_DTYPE_F8_E4M3:
+    case SOFTMAX_DTYPE_F8_E5M2: return {0.51, 0.51};
     // exp's own last place and the multiplication by 1/sum are rounded separately.
     case SOFTMAX_DTYPE_F64: return {4, 1.5};
     default: return {4, 0.51};

@@ -1,6 +1,7 @@
 // Element formats. See element.h.
 #include "support/element.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdlib>
@@ -14,6 +15,60 @@ constexpr Format kF32 = {"f32", 4, 24, -126, 127};
 constexpr Format kF16 = {"f16", 2, 11, -14, 15};
 constexpr Format kBf16 = {"bf16", 2, 8, -126, 127};
 constexpr Format kF64 = {"f64", 8, 53, -1022, 1023};
+// Of OFP8. E4M3's largest exponent has no mantissa of all ones among its numbers.
+constexpr Format kE4m3 = {"f8_e4m3", 1, 4, -6, 8};
+constexpr Format kE5m2 = {"f8_e5m2", 1, 3, -14, 15};
+
+bool is_f8(softmax_dtype_t dtype) {
+  return dtype == SOFTMAX_DTYPE_F8_E4M3 || dtype == SOFTMAX_DTYPE_F8_E5M2;
+}
+
+// An 8-bit pattern's value, from the definition of the format.
+double value_of_f8(softmax_dtype_t dtype, std::uint8_t bits) {
+  const bool e4m3 = dtype == SOFTMAX_DTYPE_F8_E4M3;
+  const Format &format = e4m3 ? kE4m3 : kE5m2;
+  const int mantissa_bits = format.precision - 1;
+  const int mantissa = bits & ((1 << mantissa_bits) - 1);
+  const int biased = (bits & 0x7f) >> mantissa_bits;
+  double magnitude = std::ldexp(biased == 0 ? mantissa : mantissa + (1 << mantissa_bits),
+                                std::max(biased, 1) - 1 + format.min_exponent - mantissa_bits);
+  if (e4m3 && (bits & 0x7f) == 0x7f) magnitude = std::numeric_limits<double>::quiet_NaN();
+  if (!e4m3 && biased == 31) {
+    magnitude = mantissa == 0 ? HUGE_VAL : std::numeric_limits<double>::quiet_NaN();
+  }
+  return (bits & 0x80) != 0 ? -magnitude : magnitude;
+}
+
+// The non-negative patterns' values up to the largest number.
+std::array<double, 127> numbers_of(softmax_dtype_t dtype) {
+  std::array<double, 127> numbers{};
+  for (int bits = 0; bits < 127; ++bits) {
+    numbers[static_cast<std::size_t>(bits)] = value_of_f8(dtype, static_cast<std::uint8_t>(bits));
+  }
+  return numbers;
+}
+
+// The nearest of all numbers of the format, of two the even one; past the largest that one.
+std::uint8_t f8_of_value(softmax_dtype_t dtype, double value) {
+  static const std::array<double, 127> kE4m3Numbers = numbers_of(SOFTMAX_DTYPE_F8_E4M3);
+  static const std::array<double, 127> kE5m2Numbers = numbers_of(SOFTMAX_DTYPE_F8_E5M2);
+  const std::uint8_t sign = std::signbit(value) ? 0x80 : 0;
+  if (std::isnan(value)) return sign | 0x7f;
+  const bool e4m3 = dtype == SOFTMAX_DTYPE_F8_E4M3;
+  if (std::isinf(value)) return sign | (e4m3 ? 0x7e : 0x7c);
+  const auto &numbers = e4m3 ? kE4m3Numbers : kE5m2Numbers;
+  const int largest = e4m3 ? 0x7e : 0x7b;
+  const double size = std::fabs(value);
+  const auto above = std::lower_bound(numbers.begin(), numbers.begin() + largest + 1, size);
+  int best = static_cast<int>(above - numbers.begin());
+  if (best > largest) return sign | static_cast<std::uint8_t>(largest);
+  if (best > 0) {
+    const double up = numbers[static_cast<std::size_t>(best)] - size;
+    const double down = size - numbers[static_cast<std::size_t>(best - 1)];
+    if (down < up || (down == up && best % 2 != 0)) --best;
+  }
+  return sign | static_cast<std::uint8_t>(best);
+}
 
 // A 16-bit pattern's value, from the definition of the format.
 double value_of_bits(const Format &format, std::uint16_t bits) {
@@ -76,11 +131,14 @@ const Format &format_of(softmax_dtype_t dtype) {
     case SOFTMAX_DTYPE_F16: return kF16;
     case SOFTMAX_DTYPE_BF16: return kBf16;
     case SOFTMAX_DTYPE_F64: return kF64;
+    case SOFTMAX_DTYPE_F8_E4M3: return kE4m3;
+    case SOFTMAX_DTYPE_F8_E5M2: return kE5m2;
     default: std::abort();
   }
 }
 
 double decode(softmax_dtype_t dtype, const void *elements, std::int64_t index) {
+  if (is_f8(dtype)) return value_of_f8(dtype, static_cast<const std::uint8_t *>(elements)[index]);
   switch (dtype) {
     case SOFTMAX_DTYPE_F32: return static_cast<const float *>(elements)[index];
     case SOFTMAX_DTYPE_F64: return static_cast<const double *>(elements)[index];
@@ -89,6 +147,10 @@ double decode(softmax_dtype_t dtype, const void *elements, std::int64_t index) {
 }
 
 void encode(softmax_dtype_t dtype, double value, void *elements, std::int64_t index) {
+  if (is_f8(dtype)) {
+    static_cast<std::uint8_t *>(elements)[index] = f8_of_value(dtype, value);
+    return;
+  }
   switch (dtype) {
     case SOFTMAX_DTYPE_F32:
       static_cast<float *>(elements)[index] = static_cast<float>(value);

@@ -25,7 +25,8 @@ const Format &format_of(softmax_dtype_t dtype);
 // Element `index` of an array, exactly.
 double decode(softmax_dtype_t dtype, const void *elements, std::int64_t index);
 
-// Stores `value` rounded to nearest even; what exceeds the format becomes infinity.
+// Stores `value` rounded to nearest even; what exceeds the format becomes infinity, or in the 8-bit
+// formats the largest number.
 void encode(softmax_dtype_t dtype, double value, void *elements, std::int64_t index);
 
 // An array of elements of one type in host memory.

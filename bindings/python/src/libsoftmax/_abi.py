@@ -74,6 +74,7 @@ SOFTMAX_FLAG_M_ADAPTIVE = 1
 SOFTMAX_FLAG_FAST_MATH = 2
 SOFTMAX_FLAG_GIVEN_STATS = 4
 SOFTMAX_FLAG_TRUST_POINTERS = 8
+SOFTMAX_FLAG_ZERO_STRIDES = 16
 SOFTMAX_LOG_OFF = 0
 SOFTMAX_LOG_ERROR = 1
 SOFTMAX_LOG_INFO = 2
@@ -100,6 +101,11 @@ class softmax_desc_t(Structure):
         ("causal_offset", c_int64),
         ("scale", c_double),
         ("alignment", c_uint64),
+        ("softcap", c_double),
+        ("y_scale", c_double),
+        ("sink_stride", c_int64 * 8),
+        ("dy_dtype", c_int32),
+        ("reserved", c_int32),
     ]
 
 
@@ -118,6 +124,7 @@ class softmax_args_t(Structure):
         ("dx", c_void_p),
         ("workspace", c_void_p),
         ("workspace_bytes", c_uint64),
+        ("sink", c_void_p),
     ]
 
 
@@ -141,7 +148,7 @@ softmax_log_fn = CFUNCTYPE(None, c_int32, c_char_p, c_void_p)
 
 # name: (size, {field: offset}) in bytes, as a C compiler lays the structs out.
 LAYOUT = {
-    "softmax_desc_t": (392, {
+    "softmax_desc_t": (480, {
         "struct_size": 0,
         "flags": 8,
         "op": 16,
@@ -160,8 +167,13 @@ LAYOUT = {
         "causal_offset": 368,
         "scale": 376,
         "alignment": 384,
+        "softcap": 392,
+        "y_scale": 400,
+        "sink_stride": 408,
+        "dy_dtype": 472,
+        "reserved": 476,
     }),
-    "softmax_args_t": (104, {
+    "softmax_args_t": (112, {
         "struct_size": 0,
         "reserved": 8,
         "x": 16,
@@ -175,6 +187,7 @@ LAYOUT = {
         "dx": 80,
         "workspace": 88,
         "workspace_bytes": 96,
+        "sink": 104,
     }),
     "softmax_choice_t": (240, {
         "struct_size": 0,
@@ -244,6 +257,10 @@ FUNCTIONS = {
     "softmax_execute": (
         c_int32,
         [Address, Int32, POINTER(softmax_desc_t), POINTER(softmax_args_t), Address],
+    ),
+    "softmax_merge_stats": (
+        c_int32,
+        [Address, Int64, Int64, Address, Address, Address, Address, Address, Address],
     ),
     "softmax_select": (
         c_int32,

@@ -96,6 +96,7 @@ pub const SOFTMAX_FLAG_M_ADAPTIVE: u64 = 1;
 pub const SOFTMAX_FLAG_FAST_MATH: u64 = 2;
 pub const SOFTMAX_FLAG_GIVEN_STATS: u64 = 4;
 pub const SOFTMAX_FLAG_TRUST_POINTERS: u64 = 8;
+pub const SOFTMAX_FLAG_ZERO_STRIDES: u64 = 16;
 pub const SOFTMAX_LOG_OFF: i32 = 0;
 pub const SOFTMAX_LOG_ERROR: i32 = 1;
 pub const SOFTMAX_LOG_INFO: i32 = 2;
@@ -122,6 +123,11 @@ pub struct softmax_desc_t {
     pub causal_offset: i64,
     pub scale: f64,
     pub alignment: u64,
+    pub softcap: f64,
+    pub y_scale: f64,
+    pub sink_stride: [i64; 8],
+    pub dy_dtype: i32,
+    pub reserved: i32,
 }
 
 #[repr(C)]
@@ -140,6 +146,7 @@ pub struct softmax_args_t {
     pub dx: *mut c_void,
     pub workspace: *mut c_void,
     pub workspace_bytes: u64,
+    pub sink: *const f32,
 }
 
 #[repr(C)]
@@ -169,7 +176,7 @@ macro_rules! offset_of {
     }};
 }
 
-const _: () = assert!(size_of::<softmax_desc_t>() == 392);
+const _: () = assert!(size_of::<softmax_desc_t>() == 480);
 const _: () = assert!(align_of::<softmax_desc_t>() == 8);
 
 #[test]
@@ -192,9 +199,14 @@ fn fields_of_softmax_desc_t_are_where_c_has_them() {
     assert_eq!(offset_of!(softmax_desc_t, causal_offset), 368);
     assert_eq!(offset_of!(softmax_desc_t, scale), 376);
     assert_eq!(offset_of!(softmax_desc_t, alignment), 384);
+    assert_eq!(offset_of!(softmax_desc_t, softcap), 392);
+    assert_eq!(offset_of!(softmax_desc_t, y_scale), 400);
+    assert_eq!(offset_of!(softmax_desc_t, sink_stride), 408);
+    assert_eq!(offset_of!(softmax_desc_t, dy_dtype), 472);
+    assert_eq!(offset_of!(softmax_desc_t, reserved), 476);
 }
 
-const _: () = assert!(size_of::<softmax_args_t>() == 104);
+const _: () = assert!(size_of::<softmax_args_t>() == 112);
 const _: () = assert!(align_of::<softmax_args_t>() == 8);
 
 #[test]
@@ -212,6 +224,7 @@ fn fields_of_softmax_args_t_are_where_c_has_them() {
     assert_eq!(offset_of!(softmax_args_t, dx), 80);
     assert_eq!(offset_of!(softmax_args_t, workspace), 88);
     assert_eq!(offset_of!(softmax_args_t, workspace_bytes), 96);
+    assert_eq!(offset_of!(softmax_args_t, sink), 104);
 }
 
 const _: () = assert!(size_of::<softmax_choice_t>() == 240);
@@ -299,6 +312,17 @@ extern "C" {
         algo: softmax_algo_t,
         desc: *const softmax_desc_t,
         args: *const softmax_args_t,
+        stream: softmax_stream_t,
+    ) -> softmax_status_t;
+    pub fn softmax_merge_stats(
+        handle: softmax_handle_t,
+        parts: i64,
+        rows: i64,
+        part_max: *const f32,
+        part_sum: *const f32,
+        row_max: *mut f32,
+        row_sum: *mut f32,
+        lse: *mut f32,
         stream: softmax_stream_t,
     ) -> softmax_status_t;
     pub fn softmax_select(

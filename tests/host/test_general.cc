@@ -1,0 +1,265 @@
+// The general call, forward: layouts, types, values, masks, sinks and statistics, each crossed with
+// the others, against the reference.
+#include "host/api.h"
+#include "support/catch.h"
+#include "support/general.h"
+#include "support/inputs.h"
+
+namespace softmax_test {
+namespace {
+
+constexpr softmax_dtype_t kEveryType[] = {SOFTMAX_DTYPE_F32,     SOFTMAX_DTYPE_F16,
+                                          SOFTMAX_DTYPE_BF16,    SOFTMAX_DTYPE_F64,
+                                          SOFTMAX_DTYPE_F8_E4M3, SOFTMAX_DTYPE_F8_E5M2};
+constexpr softmax_algo_t kBoth[] = {SOFTMAX_ALGO_AUTO, SOFTMAX_ALGO_REFERENCE};
+
+struct Shape {
+  std::vector<std::int64_t> shape;
+  int axis;
+};
+// Short and long rows, an axis in every place; more rows than a tile has, and parts of rows.
+const std::vector<Shape> &shapes() {
+  static const std::vector<Shape> all = {{{7}, 0},
+                                         {{1}, 0},
+                                         {{5, 9}, -1},
+                                         {{9, 5}, 0},
+                                         {{3, 6, 5}, 1},
+                                         {{2, 3, 4, 5}, 2},
+                                         {{2, 70, 3}, 0},
+                                         {{130, 33}, 1},
+                                         {{40, 2, 3}, -3},
+                                         {{1, 300, 2, 1}, 1},
+                                         {{2, 1, 2, 1, 2, 1, 3, 4}, 6}};
+  return all;
+}
+
+std::int64_t count = 0;  // of calls that were checked
+
+void check(softmax_handle_t handle, GeneralCase c, const GeneralValues &values) {
+  for (const softmax_algo_t algo : kBoth) {
+    c.algo = algo;
+    const std::string wrong = check_general(handle, c, values);
+    CHECK(wrong == "");
+    ++count;
+  }
+}
+void check(softmax_handle_t handle, const GeneralCase &c) { check(handle, c, make_values(c)); }
+
+// Everything else that a case can have, by number: 720 combinations.
+constexpr int kVariants = 720;
+void vary(GeneralCase *c, int variant) {
+  const int mask = variant % 5;
+  c->mask_kind = mask;
+  if (mask == SOFTMAX_MASK_CAUSAL && c->axis_index() == 0 && c->shape.size() > 1) c->mask_kind = 0;
+  variant /= 5;
+  c->op = variant % 3;
+  variant /= 3;
+  c->empty_row = variant % 2;
+  variant /= 2;
+  c->has_sink = variant % 2 != 0;
+  variant /= 2;
+  c->has_row_scale = variant % 2 != 0;
+  variant /= 2;
+  c->softcap = variant % 2 != 0 ? 3.0 : 0.0;
+  variant /= 2;
+  constexpr double kScales[] = {1.0, 0.7, -1.3};
+  c->scale = kScales[variant % 3];
+  c->causal_offset = c->cols() / 3 - 1;
+  c->has_stats = c->op == SOFTMAX_OP_STATS;
+}
+
+}  // namespace
+
+TEST_CASE("every layout of x and y, every axis: softmax, log-softmax and statistics", "[general]") {
+  const CpuHandle handle;
+  for (const Shape &shape : shapes()) {
+    for (const Lie x_lie : kLies) {
+      for (const Lie y_lie : kLies) {
+        GeneralCase c;
+        c.shape = shape.shape;
+        c.axis = shape.axis;
+        c.x_lie = x_lie;
+        c.y_lie = y_lie;
+        for (const int op : {0, 1, 2}) {
+          c.op = op;
+          c.has_stats = op == SOFTMAX_OP_STATS;
+          for (const softmax_dtype_t dtype :
+               {SOFTMAX_DTYPE_F32, SOFTMAX_DTYPE_F16, SOFTMAX_DTYPE_F64}) {
+            c.x_dtype = c.y_dtype = dtype;
+            check(handle, c);
+            c.in_place = true;
+            if (op != SOFTMAX_OP_STATS && x_lie == y_lie) check(handle, c);
+            c.in_place = false;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("every pair of types", "[general]") {
+  const CpuHandle handle;
+  for (const softmax_dtype_t x : kEveryType) {
+    for (const softmax_dtype_t y : kEveryType) {
+      for (const Shape &shape : shapes()) {
+        GeneralCase c;
+        c.shape = shape.shape;
+        c.axis = shape.axis;
+        c.x_dtype = x;
+        c.y_dtype = y;
+        c.seed = static_cast<std::uint64_t>(x * 10 + y);
+        c.y_lie = kLies[(x + y) % 4];
+        for (const int op : {0, 1}) {
+          c.op = op;
+          check(handle, c);
+          if (format_of(y).size_bytes == 1) {
+            c.y_scale = op == 0 ? 448.0 : 2.5;
+            check(handle, c);
+            c.y_scale = 0;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("every mix of mask, scale, soft-cap, sink and operation", "[general]") {
+  const CpuHandle handle;
+  for (int variant = 0; variant < kVariants; ++variant) {
+    for (int k = 0; k < 3; ++k) {
+      GeneralCase c;
+      const Shape &shape = shapes()[static_cast<std::size_t>((variant + 4 * k) % 11)];
+      c.shape = shape.shape;
+      c.axis = shape.axis;
+      c.x_lie = kLies[(variant / 3 + k) % 4];
+      c.y_lie = kLies[(variant / 5 + k) % 4];
+      c.mask_lie = kLies[(variant / 7 + k) % 4];
+      c.x_dtype = kEveryType[(variant + k) % 6];
+      c.y_dtype = kEveryType[(variant / 2 + 3 * k) % 6];
+      c.seed = static_cast<std::uint64_t>(variant);
+      vary(&c, variant);
+      if (k == 1) c.has_stats = true;
+      check(handle, c);
+      c.in_place = c.op != SOFTMAX_OP_STATS && c.x_lie == c.y_lie && c.x_dtype == c.y_dtype;
+      if (c.in_place) check(handle, c);
+    }
+  }
+  CHECK(count > 4000);
+}
+
+TEST_CASE("long rows, in parts, in every layout", "[general]") {
+  const CpuHandle handle;
+  for (const std::vector<std::int64_t> &shape : {std::vector<std::int64_t>{2, 40000}, {3, 9000}}) {
+    for (const Lie lie : kLies) {
+      for (const int variant : {0, 1, 2, 3, 5, 34, 67, 93, 124, 480}) {
+        GeneralCase c;
+        c.shape = shape;
+        c.axis = -1;
+        c.x_lie = c.y_lie = c.mask_lie = lie;
+        vary(&c, variant);
+        c.x_dtype = c.y_dtype = kEveryType[variant % 4];
+        const std::string wrong = check_general(handle, c);
+        CHECK(wrong == "");
+        c.in_place = c.op != SOFTMAX_OP_STATS;
+        const std::string in_place = check_general(handle, c);
+        CHECK(in_place == "");
+      }
+    }
+  }
+}
+
+TEST_CASE("given statistics: the last pass alone", "[general]") {
+  const CpuHandle handle;
+  for (int variant = 0; variant < kVariants; variant += 1) {
+    GeneralCase c;
+    const Shape &shape = shapes()[static_cast<std::size_t>(variant % 11)];
+    c.shape = shape.shape;
+    c.axis = shape.axis;
+    vary(&c, variant);
+    if (c.op == SOFTMAX_OP_STATS) continue;
+    c.x_lie = kLies[variant / 3 % 4];
+    c.x_dtype = kEveryType[variant % 6];
+    c.y_dtype = kEveryType[variant / 4 % 6];
+    c.given_stats = true;
+    c.has_stats = variant % 2 == 0;  // lse
+    c.seed = static_cast<std::uint64_t>(variant + 77);
+    check(handle, c);
+  }
+}
+
+TEST_CASE("an element above the given maximum is what the formula says", "[general]") {
+  const CpuHandle handle;
+  for (const double above : {1e-7, 0.5, 30.0, 600.0}) {
+    for (const int op : {0, 1}) {
+      GeneralCase c;
+      c.shape = {3, 40};
+      c.op = op;
+      c.given_stats = true;
+      c.x_dtype = c.y_dtype = SOFTMAX_DTYPE_F64;
+      GeneralValues values = make_values(c);
+      for (std::size_t r = 0; r < 3; ++r) values.x[40 * r + 7] = values.row_max[r] + above;
+      check(handle, c, values);
+    }
+  }
+}
+
+TEST_CASE("a value that is special, in each place, does what section 2 says", "[general]") {
+  const CpuHandle handle;
+  for (const double special : {HUGE_VAL, -HUGE_VAL, std::nan("")}) {
+    for (const int kind : {0, 1, 2, 3, 4}) {
+      for (const int op : {0, 1, 2}) {
+        for (const bool sink : {false, true}) {
+          GeneralCase c;
+          c.shape = {4, 6};
+          c.mask_kind = kind;
+          c.op = op;
+          c.has_stats = true;
+          c.has_sink = sink;
+          c.has_row_scale = true;
+          c.softcap = op == 1 ? 2.0 : 0.0;
+          c.empty_row = SOFTMAX_EMPTY_ROW_ZERO;
+          c.causal_offset = 1;
+          for (std::size_t at = 0; at < 24; at += 5) {
+            GeneralValues values = make_values(c);
+            values.x[at] = special;
+            for (const softmax_algo_t algo : kBoth) {
+              c.algo = algo;
+              CHECK(check_general(handle, c, values) == "");
+            }
+          }
+          GeneralValues values = make_values(c);
+          values.row_scale[1] = static_cast<float>(special);
+          values.sink[2] = static_cast<float>(special);
+          values.additive[0] = special;
+          for (const softmax_algo_t algo : kBoth) {
+            c.algo = algo;
+            CHECK(check_general(handle, c, values) == "");
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("spreads up to those that break others keep the bounds", "[general]") {
+  const CpuHandle handle;
+  for (const double spread : {0.0, 0.01, 10.0, 60.0, 3000.0}) {
+    for (const double scale : {0.37, 1.0, -3.3, 0.0}) {
+      for (const softmax_dtype_t dtype :
+           {SOFTMAX_DTYPE_F32, SOFTMAX_DTYPE_BF16, SOFTMAX_DTYPE_F64}) {
+        GeneralCase c;
+        c.shape = {6, 700};
+        c.spread = spread;
+        c.scale = scale;
+        c.x_dtype = c.y_dtype = dtype;
+        c.has_stats = true;
+        for (const int op : {0, 1, 2}) {
+          c.op = op;
+          check(handle, c);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace softmax_test
