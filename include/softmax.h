@@ -89,7 +89,10 @@
  * hundreds of KB in stream order, which a captured graph owns), and are legal during stream capture.
  * From compute capability 9.0 on a call may be launched before the kernel in front of it in the
  * stream has ended (programmatic dependent launch); it touches no buffer until that has, so that
- * this shows in the time alone, and in a captured graph as an edge of that kind. The device of the handle is current for the
+ * this shows in the time alone, and in a captured graph as an edge of that kind (a call with other
+ * M may be another topology to cudaGraphExecUpdate). A kernel in front that was itself launched so
+ * must have waited for the one before it, as all such kernels should. The first call of a kind may
+ * have CUDA load its kernel, which can wait for the device, unless CUDA_MODULE_LOADING=EAGER. The device of the handle is current for the
  * duration of the call and the caller's is restored, on every path. An error that was pending in
  * the CUDA runtime before the call is neither reported as this call's nor cleared; a failure of
  * this call leaves none behind.

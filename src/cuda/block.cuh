@@ -29,6 +29,7 @@ __global__ void __launch_bounds__(
     kResident<kBlockResidentThreads<X, kPacks, access> / kBlockMaxThreads<X, Y, kPacks, access>,
               kBlockMaxThreads<X, Y, kPacks, access>>) block_kernel(RowArgs args) {
   using Acc = AccOf<X>;
+  wait_for_kernel_before(args);  // first of all: later it costs a register
   __shared__ PartSlots<Acc, kWarpThreads> parts;
   using Run = WarpRuns<X, Y, kPacks, access>;
   Run run;
@@ -40,7 +41,6 @@ __global__ void __launch_bounds__(
   const int left = static_cast<int>(args.cols) - first_col;
   run.cols = left < run_cols ? left : run_cols;
 
-  wait_for_kernel_before(args);
   for (std::int64_t row = blockIdx.x;;) {
     const std::int64_t first = row * args.cols + first_col;
     const X *x = static_cast<const X *>(args.x) + first;

@@ -71,7 +71,13 @@ Status check_kernel_image(int ordinal, PendingErrorScope &pending, const DeviceC
   const void *kernel = naive_kernel_for(SOFTMAX_DTYPE_F32, SOFTMAX_DTYPE_F32);
   const cudaError_t error = pending(cudaFuncGetAttributes(&attributes, kernel));
   switch (error) {
-    case cudaSuccess: return SOFTMAX_SUCCESS;
+    case cudaSuccess:
+      // Made on the spot from code for older devices, kernels neither copy in bulk nor wait for the
+      // kernel before them, which their launches count on.
+      if (caps.compute_capability < 90 || attributes.ptxVersion >= 90) return SOFTMAX_SUCCESS;
+      return fail(SOFTMAX_STATUS_NOT_SUPPORTED_ARCH,
+                  "device %d is sm_%d and this libsoftmax was built for %s", ordinal,
+                  caps.compute_capability, cuda_build_text());
     case cudaErrorNoKernelImageForDevice:
     case cudaErrorInvalidDeviceFunction:
     case cudaErrorInvalidKernelImage:

@@ -34,7 +34,7 @@ struct RowArgs {
   bool is_cut;               // few rows: into BLOCK's runs
   bool keeps_terms;          // few rows: of 16 bits, in float32
   std::int32_t unit_step;    // few rows: from one element of a pack to the next
-  void *workspace;           // GRID: see grid.cuh, grid_stream.cuh
+  void *workspace;           // GRID, CLUSTER's teams: see grid.cuh, grid_stream.cuh
 };
 
 }  // namespace softmax

@@ -1,4 +1,5 @@
 // One call on a CUDA device: are the buffers the device's own, and the launch.
+#include <algorithm>
 #include <climits>
 
 #include "core/algo.h"
@@ -191,6 +192,19 @@ cudaError_t enqueue_stream(Launch *launch, const Policy &policy, const Problem &
   return enqueue_overlapping(launch, policy, caps, stream);
 }
 
+// A cluster for every row where teams found no room, in a context that has a part of the device.
+cudaError_t enqueue_clusters(Launch *launch, const Policy &policy, const Problem &problem,
+                             const Buffers &buffers, const DeviceCaps &caps, cudaStream_t stream) {
+  Policy clusters = policy;
+  clusters.row_blocks = std::min(policy.row_blocks, most_cluster_blocks(caps.compute_capability));
+  launch->kernel = cluster_kernel_for(problem.x_dtype, problem.y_dtype, policy.packs,
+                                      access_of(problem, buffers));
+  launch->cooperative = false;
+  launch->smem_bytes = 0;
+  plan_cluster(clusters, problem, launch);
+  return enqueue_overlapping(launch, clusters, caps, stream);
+}
+
 cudaError_t enqueue_any(Launch *launch, const Policy &policy, const Problem &problem,
                         const Buffers &buffers, const DeviceCaps &caps, cudaStream_t stream) {
   const bool streams = policy.stages > 0;
@@ -198,8 +212,12 @@ cudaError_t enqueue_any(Launch *launch, const Policy &policy, const Problem &pro
     return enqueue_grid(launch, problem, buffers, caps, stream);
   }
   if (policy.algo == SOFTMAX_ALGO_GRID || (policy.algo == SOFTMAX_ALGO_CLUSTER && streams)) {
-    return policy.cluster == 0 ? enqueue_teams(launch, policy, problem, buffers, caps, stream)
-                               : enqueue_stream(launch, policy, problem, buffers, caps, stream);
+    if (policy.cluster > 0) return enqueue_stream(launch, policy, problem, buffers, caps, stream);
+    const cudaError_t error = enqueue_teams(launch, policy, problem, buffers, caps, stream);
+    if (error != cudaErrorCooperativeLaunchTooLarge || policy.algo != SOFTMAX_ALGO_CLUSTER) {
+      return error;
+    }
+    return enqueue_clusters(launch, policy, problem, buffers, caps, stream);
   }
   return enqueue_overlapping(launch, policy, caps, stream);
 }

@@ -13,7 +13,8 @@ void plan_cluster(const Policy &policy, const Problem &problem, Launch *launch);
 void plan_grid(const DeviceCaps &caps, const Policy &policy, const Problem &problem,
                Launch *launch);
 
-// Returns whether the launch is of the kernel whose rows are written one behind: grid_lagged.cuh.
+// GRID with rows on their way, and CLUSTER in teams. Returns whether the launch is of the kernel
+// whose rows lag: grid_lagged.cuh.
 bool plan_grid_stream(const DeviceCaps &caps, const Policy &policy, const Problem &problem,
                       Launch *launch);
 

@@ -148,7 +148,7 @@ bool stream_policy(const DeviceCaps &caps, const Problem &p, Policy *policy) {
                              kStreamWarps * ring_bytes(stream_slot_bytes(policy->packs), 1);
   if (bytes > caps.smem_per_block_bytes) return false;
   if (p.rows < kFewRounds * (caps.sm_count / blocks)) return false;
-  // What is not measured may come out larger: see stream_plan.h.
+  // What is not measured, or finds no room, may come out larger: see stream_plan.h.
   policy->cluster = static_cast<std::int32_t>(blocks);
   policy->row_blocks = shape.blocks;
   policy->threads_per_row = static_cast<std::int32_t>(kWarp * warps);

@@ -58,6 +58,10 @@ def test_no_kernel_has_registers_that_spill_much():
         raise Skip("cuobjdump is not installed")
     stacks = kernel_stacks.of_library(tool, CONFIG.shared)
     print(f"{len(stacks)} kernels, {sum(size > 0 for size in stacks.values())} with a stack")
+    # Every kernel that the archive counts, for each architecture.
+    names = {name for _, name in stacks}
+    count = len(kernels(CONFIG.static))
+    expect(len(names) == count, f"{len(names)} kernels in the library, {count} in the archive")
     check_stacks(stacks)
 
 

@@ -22,9 +22,9 @@ int slabs_of(std::int64_t slabs, int rank, int blocks) {
   return static_cast<int>(slabs * (rank + 1) / blocks - slabs * rank / blocks);
 }
 
-// A team that lags, with nothing in it but how far its blocks are. Each
-// does what it may, in an order made of `seed`. Returns by how many rows, at most, one is sent
-// before another block has read it: so many rows' messages are on their way.
+// A team that lags, with nothing in it but how far its blocks are. Each does what it may, in an
+// order made of `seed`. Returns by how many rows, at most, one is sent before another block has
+// read it: so many rows' messages are on their way.
 int most_rows_on_their_way(int blocks, int rows, std::uint32_t seed) {
   struct Block {
     int posted = 0, sent = 0, read = 0, written = 0;

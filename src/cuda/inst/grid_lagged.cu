@@ -1,5 +1,5 @@
-// The grid kernels for many rows that are written one behind, for every pair of types, way to
-// memory and operation that for_stream has.
+// The kernels of GRID, and of CLUSTER's teams, for many rows that lag, for every pair of types, way
+// to memory and operation that for_stream has.
 #include "cuda/grid_lagged.cuh"
 #include "cuda/inst/instantiate.cuh"
 

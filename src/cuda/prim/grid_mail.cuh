@@ -24,13 +24,14 @@ class GridMail {
   using Word = unsigned long long;
 
   // Of one of the teams whose words lie there, all 0 before the launch.
-  __device__ __forceinline__ GridMail(void *words, int team, int slabs)
-      : pitch_(message_pitch(slabs)) {
+  __device__ __forceinline__ GridMail(void *words, int team, int parts)
+      : pitch_(message_pitch(parts)) {
     words_ = static_cast<Word *>(words) + std::int64_t{kMessageRows} * kWords * pitch_ * team;
   }
 
   // By a whole warp, every lane with the same part. Rows are counted from 0, the team's own.
-  __device__ __forceinline__ void send(std::uint32_t row, int slab, const RowPart<T> &part) const {
+  __device__ __forceinline__ void send(std::uint32_t row, int number,
+                                       const RowPart<T> &part) const {
     const int lane = threadIdx.x % kWarpThreads;
     std::uint32_t half[kWords];
     memcpy(half, &part, sizeof part);
@@ -38,7 +39,7 @@ class GridMail {
 #pragma unroll
     for (int i = 1; i < kWords; ++i) own = lane == i ? half[i] : own;
     if (lane < kWords) {
-      at(row, lane, slab).store(Word{row + 1} << 32 | own, cuda::memory_order_relaxed);
+      at(row, lane, number).store(Word{row + 1} << 32 | own, cuda::memory_order_relaxed);
     }
   }
 
