@@ -430,10 +430,12 @@ SOFTMAX_API softmax_status_t logsoftmax_forward_to(softmax_handle_t handle, soft
  * arithmetic for |v| up to 2^26, or, where x or y is F64, against v as float64 gives it.
  * row_scale[r] is an inverse temperature, and 0 means the limit of temperature 0: with v as if
  * row_scale[r] were 1, the row is 1 at its first maximum and 0 elsewhere (log-softmax: 0 and -inf),
- * its row_sum is 1 and its lse is its row_max. Edge rows are as in section 2; a NaN row_scale[r]
- * makes the row NaN.
+ * its row_sum is 1 and its lse is its row_max. With GIVEN_STATS it is 1 only where that maximum, in
+ * float32, is not below the given row_max, and lse is that. Edge rows are as in section 2; a NaN
+ * row_scale[r] makes the row NaN, unless all of it is masked.
  *
- * Masks. A masked element is -inf, whatever x holds there. BOOL_KEEP and ADDITIVE have a mask as
+ * Masks. A masked element is -inf, whatever x holds there; but ADDITIVE is a sum, and -inf added to
+ * a NaN or +inf is NaN in the forward direction. BOOL_KEEP and ADDITIVE have a mask as
  * large as x; an all-zero mask_stride stands for contiguous over shape.  CAUSAL has no buffer:
  * element j of the axis is kept where j <= i + causal_offset, i being the index along the dimension
  * just before the axis, or 0 where ndim is 1; axis 0 of several dimensions is refused with
@@ -460,9 +462,10 @@ SOFTMAX_API softmax_status_t logsoftmax_forward_to(softmax_handle_t handle, soft
  *
  * With SOFTMAX_FLAG_GIVEN_STATS, row_max and row_sum are inputs, and a row is exp(v - row_max) /
  * row_sum or (v - row_max) - log(row_sum): the last pass of a row that devices share. Bounds hold
- * for the numbers as given; where the two cancel, to 1e-15. row_max -inf with row_sum 0 is an empty
- * row; a NaN or +inf row_max makes the row NaN. A sink is in the statistics already: one in args is
- * not read. lse is an output still. Not with STATS.
+ * for the numbers as given; where the two cancel, to 1e-15. Under finite statistics an x that is
+ * NaN or +inf makes its own element NaN (a +inf: NaN or +inf) and no other. row_max -inf with
+ * row_sum 0 is an empty row; a NaN or +inf row_max makes the row NaN. A sink is in the statistics
+ * already: one in args is not read. lse is an output still. Not with STATS.
  *
  * Backward. With s = scale * row_scale[r] times the derivative of the soft-cap, p = softmax(x), and
  * sums over the row's elements that are not masked,
@@ -474,9 +477,10 @@ SOFTMAX_API softmax_status_t logsoftmax_forward_to(softmax_handle_t handle, soft
  * exponential is taken for LOGSOFTMAX), which is not written; x is not looked at. Or, with
  * GIVEN_STATS and y NULL, from x, row_max and row_sum as above. softcap needs the second. dx has
  * x_dtype, dy has dy_dtype. A masked element has dx = 0 exactly (ADDITIVE: where the mask is -inf),
- * and its dy is not looked at; so does an empty row with SOFTMAX_EMPTY_ROW_ZERO. Sums are kept in
- * float64, F64's with compensation: each dx is rounded once, after an error that docs/numerics.md
- * bounds. dx is the only output.
+ * and its dy is not looked at; so does an empty row with SOFTMAX_EMPTY_ROW_ZERO, except that from y
+ * of SOFTMAX, which does not tell it from a row of small results, a dy that is not finite makes
+ * NaN. Sums are kept in float64, F64's with compensation: each dx is rounded once, after an error
+ * that docs/numerics.md bounds. dx is the only output.
  */
 typedef struct softmax_desc_t {
   uint64_t struct_size; /* sizeof(softmax_desc_t); softmax_desc_init sets it */
@@ -492,8 +496,8 @@ typedef struct softmax_desc_t {
   int32_t empty_row; /* SOFTMAX_EMPTY_ROW_* */
 
   /* Extents, and strides in elements; entries at and past ndim are ignored. A stride array that is
-   * all zero up to ndim stands for contiguous, row-major. The stride of a dimension of extent 1 is
-   * ignored.
+   * all zero up to ndim, ignored entries among them, stands for contiguous, row-major. Else the
+   * stride of a dimension of extent 1 is ignored, whatever its sign.
    */
   int64_t shape[SOFTMAX_MAX_NDIM];
   int64_t x_stride[SOFTMAX_MAX_NDIM]; /* of x and dx */

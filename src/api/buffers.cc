@@ -166,7 +166,9 @@ Status check_general_buffers(const Problem &problem, const General &general,
                   "%s = %p is not aligned to its element's %d bytes", v.name, v.data,
                   static_cast<int>(v.footprint.size));
     }
-    if (v.footprint.end() < v.footprint.first) {
+    std::int64_t bytes;  // one float a row may be more than x and y have
+    if (__builtin_mul_overflow(v.footprint.steps.reach() + 1, v.footprint.size, &bytes) ||
+        v.footprint.end() < v.footprint.first) {
       return fail(SOFTMAX_STATUS_BAD_SHAPE, "%s runs past the end of the address space", v.name);
     }
   }

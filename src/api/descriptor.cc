@@ -100,7 +100,8 @@ struct Tensor {
 Status resolve_strides(const softmax_desc_t &desc, const Shape &shape, const Tensor &tensor,
                        std::int64_t (&stride)[SOFTMAX_MAX_NDIM]) {
   for (int i = 0; i < desc.ndim; ++i) {
-    if (tensor.given[i] < 0) {
+    const bool is_ignored = desc.shape[i] == 1 || (tensor.by_row && i == shape.axis);
+    if (tensor.given[i] < 0 && !is_ignored) {
       return fail(SOFTMAX_STATUS_BAD_STRIDE, "%s[%d] = %" PRId64 " is negative", tensor.field, i,
                   tensor.given[i]);
     }

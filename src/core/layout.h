@@ -76,7 +76,8 @@ inline Layout make_layout(int ndim, int axis, const std::int64_t *shape,
     bool joins = last >= 0;
     for (int t = 0; joins && t < kTensors; ++t) {
       const std::int64_t step = tensors[t].stride == nullptr ? 0 : tensors[t].stride[i];
-      joins = layout.stride[t][last] == step * shape[i];
+      std::int64_t whole;  // may lie past 63 bits, though the last element does not
+      joins = !__builtin_mul_overflow(step, shape[i], &whole) && layout.stride[t][last] == whole;
     }
     const int at = joins ? last : layout.dims;
     layout.extent[at] = joins ? layout.extent[at] * shape[i] : shape[i];
@@ -206,8 +207,9 @@ inline bool provably_apart(const Footprint &a, const Footprint &b) {
           !residues(b, period, &b_begin, &b_length)) {
         continue;
       }
-      const std::int64_t to_b = (b_begin - a_begin + period) % period;
-      const std::int64_t to_a = (a_begin - b_begin + period) % period;
+      const std::int64_t way = b_begin - a_begin;
+      const std::int64_t to_b = way < 0 ? way + period : way;
+      const std::int64_t to_a = way > 0 ? period - way : -way;
       if (to_b >= a_length && to_a >= b_length) return true;
     }
   }

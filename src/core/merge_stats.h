@@ -62,7 +62,13 @@ SOFTMAX_HD MergedStats merge_stats(const float *part_max, const float *part_sum,
   }
   if (!(sum == sum)) return {nan, nan, nan};
   double log_sum = sum > 0.0 ? Limits<double>::infinity() : -Limits<double>::infinity();
-  if (sum > 0.0 && sum < Limits<double>::infinity()) log_sum = log_of(sum);
+  constexpr double kLeastNormal = 2.2250738585072014e-308;
+  constexpr double kMoreBits = 18014398509481984.0;  // 2^54, whose logarithm is 54 log(2)
+  if (sum > 0.0 && sum < kLeastNormal) {
+    log_sum = log_of(sum * kMoreBits) - 54 * 6.93147180559945309417e-01;
+  } else if (sum > 0.0 && sum < Limits<double>::infinity()) {
+    log_sum = log_of(sum);
+  }
   return {max, static_cast<float>(sum), static_cast<float>(double{max} + log_sum)};
 }
 

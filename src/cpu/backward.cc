@@ -103,8 +103,11 @@ class Backward {
   struct Row {
     enum class Kind { kUsual, kZero, kNan, kLimit };
     Kind kind = Kind::kUsual;
-    RowScale scale;         // that makes p of what was gathered
-    std::int64_t top = -1;  // of kLimit
+    RowScale scale;                   // that makes p of what was gathered
+    std::int64_t top = -1;            // of kLimit
+    bool is_far_above_given = false;  // see RowAccess::is_far_above_given
+    double max = 0;
+    double sum = 1;
     double s = 1;
   };
 
@@ -143,9 +146,12 @@ class Backward {
     if (b.row_scale != nullptr) result.s *= double{b.row_scale[row]};
     const auto empty = empty_is_zero ? Row::Kind::kZero : Row::Kind::kNan;
     if (from_x_ && limit(row)) {
-      const bool is_nan = maximum.is_nan || maximum.max == infinity();
-      result.kind = is_nan ? Row::Kind::kNan : maximum.at < 0 ? empty : Row::Kind::kLimit;
-      result.top = maximum.at;
+      // As in RowAccess::run_limit_row.
+      const double given = b.row_max[row];
+      const bool is_nan = maximum.is_nan || maximum.max == infinity() || !(given < infinity()) ||
+                          b.row_sum[row] != b.row_sum[row];
+      result.kind = is_nan ? Row::Kind::kNan : given == -infinity() ? empty : Row::Kind::kLimit;
+      result.top = static_cast<float>(maximum.max) < given ? -1 : maximum.at;
       return result;
     }
     double max = 0;
@@ -165,6 +171,9 @@ class Backward {
     // The kernels take no element above their maximum: see RowAccess::given_scale.
     result.scale.max = is_finite(maximum.max) && maximum.max > max ? maximum.max : max;
     result.scale.inverse_sum = std::exp(result.scale.max - max) / sum;
+    result.is_far_above_given = result.scale.max - max > 1.0;
+    result.max = max;
+    result.sum = sum;
     return result;
   }
 
@@ -179,7 +188,11 @@ class Backward {
         return;
       default: break;
     }
-    if (from_x_ || is_log()) kernels_.part_write(p, p, cols, row.scale, false);
+    if (row.is_far_above_given) {
+      for (std::int64_t j = 0; j < cols; ++j) p[j] = given_probability(p[j], row.max, row.sum);
+    } else if (from_x_ || is_log()) {
+      kernels_.part_write(p, p, cols, row.scale, false);
+    }
   }
 
   // p becomes dx, in place.

@@ -184,7 +184,10 @@ void run_forward(const Call &call, RowAccess::Purpose purpose) {
   // Values become outputs where they are.
   const bool keeps_outputs =
       access.writes_outputs() && !(is_values && keeps_inputs) && !access.has_direct_output();
-  const std::int64_t row_bytes = work.cols * std::max(kernels.x_size, kernels.y_size);
+  // Of a row that is too long to be kept, any number that says so: the product may overflow.
+  const std::int64_t row_bytes = work.cols > kTileBytes
+                                     ? kTileBytes + 1
+                                     : work.cols * std::max(kernels.x_size, kernels.y_size);
   const std::int64_t tile_rows = tile_rows_for(problem, row_bytes, threads);
   const bool whole = Strategy::kNeedsRowMax && tile_rows > 0;
   const std::size_t tile_bytes =

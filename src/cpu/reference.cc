@@ -29,6 +29,7 @@ class ReferenceRow {
 
   void run_forward() {
     find_top();
+    if (is_limit() && g_.given_stats) take_given_limit();
     if (is_limit()) return write_limit();
     g_.given_stats ? take_given() : take_sums();
     for (std::int64_t j = 0; writes_y() && j < cols(); ++j) put_y(j, output(j));
@@ -37,7 +38,7 @@ class ReferenceRow {
   void run_backward() {
     find_top();
     const bool from_x = g_.given_stats;
-    if (from_x && !is_limit()) take_given();
+    if (from_x) is_limit() ? take_given_limit() : take_given();
     Wide dot = 0;
     CompensatedSum<Wide> sum;
     bool all_empty = true;
@@ -157,6 +158,16 @@ class ReferenceRow {
     return is_log ? difference - log_sum_ : std::exp(difference) / sum_;
   }
 
+  // The maximum of a row in parts, or with a sink, may be elsewhere.
+  void take_given_limit() {
+    const double max = b_.row_max[row_];
+    const double sum = b_.row_sum[row_];
+    if (double{static_cast<float>(max_)} < max) top_ = -1;
+    if (max == -kInfinity && state_ != kNan) state_ = kEmpty;
+    if (max > -kInfinity && state_ == kEmpty) state_ = kFinite;
+    if (max != max || max == kInfinity || sum != sum) state_ = kNan;
+    max_ = max;
+  }
   void write_limit() {
     const bool nan = state_ == kNan;
     const bool empty = state_ == kEmpty;

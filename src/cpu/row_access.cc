@@ -136,6 +136,11 @@ void RowAccess::scale_terms(std::int64_t row, std::int64_t col, std::int64_t col
   kernels_->part_scale(static_cast<char *>(row_output(row)) + col * kernels_->y_size, cols, scale);
 }
 
+// Against its own maximum such a row would lose what is near the given one.
+bool RowAccess::is_far_above_given(std::int64_t row, const RowScale &scale) const {
+  return given_stats() && !scale.is_constant && scale.max - call_.buffers->row_max[row] > 1.0;
+}
+
 void RowAccess::write(std::int64_t row, std::int64_t col, std::int64_t cols, const RowScale &scale,
                       bool is_log) const {
   PartBuffer in;
@@ -144,7 +149,16 @@ void RowAccess::write(std::int64_t row, std::int64_t col, std::int64_t cols, con
   const bool in_scratch = kept_outputs_ == nullptr && !direct_y_;
   void *to = in_scratch ? static_cast<void *>(out.data)
                         : static_cast<char *>(row_output(row)) + col * kernels_->y_size;
-  kernels_->part_write(from, to, cols, scale, is_log);
+  if (!is_log && is_far_above_given(row, scale)) {
+    const double max = call_.buffers->row_max[row];
+    const double sum = call_.buffers->row_sum[row];
+    const auto *v = static_cast<const double *>(from);
+    for (std::int64_t j = 0; j < cols; ++j) {
+      static_cast<double *>(to)[j] = given_probability(v[j], max, sum);
+    }
+  } else {
+    kernels_->part_write(from, to, cols, scale, is_log);
+  }
   if (in_scratch) put(row, col, cols, out.data);
 }
 
@@ -262,7 +276,15 @@ void RowAccess::run_limit_row(std::int64_t row) const {
     max = sink_value;
     at = -1;
   }
-  is_nan = is_nan || sink_value != sink_value || max == infinity();
+  if (given_stats()) {
+    // The row's maximum may be in another part of it, or the sink.
+    const double given_max = call_.buffers->row_max[row];
+    const double given_sum = call_.buffers->row_sum[row];
+    if (static_cast<float>(max) < given_max) at = -1;
+    is_nan = is_nan || given_sum != given_sum;
+    max = given_max;
+  }
+  is_nan = is_nan || max != max || sink_value != sink_value || max == infinity();
   const bool is_empty = !is_nan && max < Limits<double>::lowest();
   const double statistic = is_nan ? not_a_number() : max;
   if (writes_stats_ || given_stats()) {

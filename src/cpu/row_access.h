@@ -75,6 +75,7 @@ class RowAccess {
   void put(std::int64_t row, std::int64_t col, std::int64_t cols, const void *from) const;
   void write_stats(std::int64_t row, double max, double sum, double lse) const;
   RowScale given_scale(std::int64_t row, double max) const;
+  bool is_far_above_given(std::int64_t row, const RowScale &scale) const;
 
   Call call_;
   Purpose purpose_;

@@ -1,6 +1,8 @@
 // From the sums of a row's parts to what its last pass needs, in float64 for every data type.
 #pragma once
 
+#include <cmath>
+
 #include "cpu/kernels.h"
 
 namespace softmax {
@@ -75,6 +77,14 @@ struct OnlineRow {
 
 inline bool is_finite(double value) {
   return value >= Limits<double>::lowest() && value <= -Limits<double>::lowest();
+}
+
+// exp(v - max) / sum for any v, with the rounding error of the difference.
+inline double given_probability(double v, double max, double sum) {
+  const Split<double> difference = two_sum(v, -max);
+  double term = std::exp(difference.hi);
+  if (is_finite(term) && term > 0) term += term * difference.lo;
+  return term / sum;
 }
 
 // For a finite maximum. A NaN in the row is in the sum, and from there in every factor.

@@ -32,8 +32,7 @@ class Row {
 
   void forward(GeneralReference *out) {
     find();
-    const bool given = c_.given_stats && !is_limit_;
-    if (given) take_given();
+    if (c_.given_stats) take_given();
     for (std::int64_t j = 0; j < n_; ++j) out->y.push_back(output(j));
     Wide m = max_, sum = sum_, lse = max_ + log_sum_;
     if (is_limit_) sum = 1, lse = max_;
@@ -49,7 +48,7 @@ class Row {
     const bool zero = c_.empty_row == SOFTMAX_EMPTY_ROW_ZERO;
     if (c_.given_stats) {
       find();
-      if (!is_limit_) take_given();
+      take_given();
     }
     Wide dot = 0, magnitude = 0;
     bool all_empty = !c_.given_stats && c_.is_log();
@@ -132,10 +131,12 @@ class Row {
   }
 
   void take_given() {
+    // At temperature 0 the maximum of the whole row may be elsewhere.
+    if (is_limit_ && static_cast<float>(max_) < values_.row_max[row_]) top_ = -1;
     max_ = values_.row_max[row_];
     sum_ = values_.row_sum[row_];
     log_sum_ = std::log(sum_);
-    nan_ = std::isnan(max_) || max_ == kInf || std::isnan(sum_);
+    nan_ = (is_limit_ && nan_) || std::isnan(max_) || max_ == kInf || std::isnan(sum_);
     empty_ = !nan_ && max_ == -kInf;
   }
 
