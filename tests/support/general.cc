@@ -188,7 +188,8 @@ GeneralValues make_values(const GeneralCase &c) {
   const GeneralReference reference = make_general_reference(forward, v);
   for (std::int64_t r = 0; r < rows; ++r) {
     const auto row = static_cast<std::size_t>(r);
-    v.row_max.push_back(static_cast<float>(reference.row_max[row]));
+    // By way of float64, which v is: exactly what op STATS returns.
+    v.row_max.push_back(static_cast<float>(static_cast<double>(reference.row_max[row])));
     v.row_sum.push_back(static_cast<float>(reference.row_sum_against(row, v.row_max[row])));
   }
   if (c.is_backward() && !c.given_stats) {

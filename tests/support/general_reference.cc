@@ -131,8 +131,9 @@ class Row {
   }
 
   void take_given() {
-    // At temperature 0 the maximum of the whole row may be elsewhere.
-    if (is_limit_ && static_cast<float>(max_) < values_.row_max[row_]) top_ = -1;
+    // At temperature 0 the maximum of the whole row may be elsewhere. v is a float64.
+    if (is_limit_ && static_cast<float>(static_cast<double>(max_)) < values_.row_max[row_])
+      top_ = -1;
     max_ = values_.row_max[row_];
     sum_ = values_.row_sum[row_];
     log_sum_ = std::log(sum_);
