@@ -14,7 +14,7 @@
  *   3  Accuracy                  7  Version and ABI           11  Asking without running
  *   4  Bits                      8  Types and constants       12  Errors, names, log
  *
- * -------------------------------------------------------------------------------------------------
+ * ------------------------------------------------
  * 1  WHAT IS COMPUTED
  *
  * For a row x of N elements, with m = max_j x_j and s = sum_j exp(x_j - m):
@@ -29,7 +29,7 @@
  * A matrix (M, N) is row-major and contiguous: row i starts at element i*N. M and N are 64-bit
  * everywhere; neither is limited by a grid dimension, and M*N may exceed 2^32.
  *
- * -------------------------------------------------------------------------------------------------
+ * ------------------------------------------------
  * 2  EDGE ROWS: the same on every device, for every algorithm and every N, N = 1 included
  *
  *     a NaN in the row             the whole row is NaN
@@ -45,7 +45,7 @@
  * The sign and payload of a NaN are not specified. Subnormal inputs and outputs are kept: nothing
  * is flushed to zero.
  *
- * -------------------------------------------------------------------------------------------------
+ * ------------------------------------------------
  * 3  ACCURACY, in units in the last place of the correctly rounded result, normal outputs
  *
  *     softmax      F32 output: at most 4, for N up to 2^24 and for any spread of the inputs
@@ -54,17 +54,15 @@
  *     F64          at most 4, for both
  *
  * What makes this hold: the rounding error of x_i - m is carried into the exponential, or terms are
- * taken against a power of two, for which there is none; sums of F32, F16 and BF16 rows are kept in
- * float32 with a compensation term, or few terms at a time in float32 and those sums in float64;
- * those of F64 rows in float64 with a compensation term; log-softmax keeps the maximum's own 1 out
- * of s, so that it can use log1p of the rest and a confident row's top entry keeps its relative
- * accuracy near 0. Arithmetic is never done in the 16-bit types, and no intermediate is ever stored
- * in one.
+ * taken against a power of two, for which there is none; sums are compensated, or few terms at a
+ * time in float32 and those sums in float64; log-softmax keeps the maximum's own 1 out of s, so that
+ * a confident row's top entry keeps its relative accuracy near 0. No intermediate is ever stored in
+ * a 16-bit type. docs/numerics.md says more.
  *
  * The flag SOFTMAX_FLAG_FAST_MATH permits less than this. No algorithm of this release makes use of
  * the permission, so results are the same with and without it.
  *
- * -------------------------------------------------------------------------------------------------
+ * ------------------------------------------------
  * 4  BITS
  *
  * Results are the same from run to run. The bits of a row depend on the row's values, N, the two
@@ -75,7 +73,7 @@
  * speed. Two devices, two algorithms or two releases may differ in the last bits, within the bounds
  * of section 3.
  *
- * -------------------------------------------------------------------------------------------------
+ * ------------------------------------------------
  * 5  THREADS
  *
  * A handle reads its device's properties once, when it is created, and is not changed by the
@@ -87,12 +85,10 @@
  * never use the default stream unless `stream` is NULL (which means the legacy default stream, as
  * in CUDA), allocate nothing (GRID, and CLUSTER for many rows, without a workspace: up to some
  * hundreds of KB in stream order, which a captured graph owns), and are legal during stream capture.
- * From compute capability 9.0 on a call may be launched before the kernel in front of it in the
- * stream has ended (programmatic dependent launch); it touches no buffer until that has, so that
- * this shows in the time alone, and in a captured graph as an edge of that kind (a call with other
- * M may be another topology to cudaGraphExecUpdate). A kernel in front that was itself launched so
- * must have waited for the one before it, as all such kernels should. The first call of a kind may
- * have CUDA load its kernel, which can wait for the device, unless CUDA_MODULE_LOADING=EAGER. The device of the handle is current for the
+ * From compute capability 9.0 on a call may be launched before the kernel in front of it has ended
+ * (programmatic dependent launch; in a captured graph an edge of that kind), but touches no buffer
+ * until then; that kernel, if launched so itself, must have waited likewise. CUDA may load a kernel
+ * at its first call, which can wait for the device, unless CUDA_MODULE_LOADING=EAGER. The device of the handle is current for the
  * duration of the call and the caller's is restored, on every path. An error that was pending in
  * the CUDA runtime before the call is neither reported as this call's nor cleared; a failure of
  * this call leaves none behind.
@@ -103,7 +99,7 @@
  * one thread, with the same bits: OpenMP's threads are the parent's. A CUDA handle cannot be used
  * in the child of a fork, as nothing of CUDA can.
  *
- * -------------------------------------------------------------------------------------------------
+ * ------------------------------------------------
  * 6  MEMORY AND OWNERSHIP
  *
  * The caller owns every buffer; the library keeps no pointer past the call, except a workspace
@@ -113,7 +109,7 @@
  * are refused (SOFTMAX_STATUS_OVERLAP). Nothing outside [y, y + M*N) is ever written, and nothing
  * outside [x, x + M*N) is ever read; of a strided tensor no byte between its elements.
  *
- * -------------------------------------------------------------------------------------------------
+ * ------------------------------------------------
  * 7  VERSION AND ABI
  *
  * Functions and constants are added, never changed or removed, within one SONAME. Structs grow by
@@ -145,7 +141,7 @@
 extern "C" {
 #endif
 
-/* -------------------------------------------------------------------------------------------------
+/* ------------------------------------------------
  * 8  TYPES AND CONSTANTS. The numbers are part of the ABI and never move.
  */
 
@@ -296,7 +292,7 @@ enum {
 
 #define SOFTMAX_MAX_NDIM 8
 
-/* -------------------------------------------------------------------------------------------------
+/* ------------------------------------------------
  * Handle
  */
 
@@ -341,8 +337,8 @@ SOFTMAX_API softmax_status_t softmax_device_count(int32_t *count);
 
 /* Gives the handle device memory to work in, instead of what it would take from a stream-ordered
  * pool; NULL and 0 take it away again. The caller keeps ownership and must keep it alive as long as
- * the handle uses it. GRID works in it, and CLUSTER for many rows (softmax_choice_t says how much a
- * call needs); they take memory from the pool where it is too small or not aligned to 128 bytes.
+ * the handle uses it. GRID and CLUSTER for many rows work in it (see softmax_choice_t), and take
+ * memory from the pool where it is too small or not aligned to 128 bytes.
  * Calls that share one workspace must be in one stream, or otherwise ordered.
  *
  * Errors: BAD_HANDLE; NULL_POINTER (NULL with bytes > 0).
@@ -350,7 +346,7 @@ SOFTMAX_API softmax_status_t softmax_device_count(int32_t *count);
 SOFTMAX_API softmax_status_t softmax_set_workspace(softmax_handle_t handle, void *ptr,
                                                    size_t bytes);
 
-/* -------------------------------------------------------------------------------------------------
+/* ------------------------------------------------
  * 9  HEADLINE CALLS
  */
 
@@ -398,7 +394,7 @@ SOFTMAX_API softmax_status_t logsoftmax_forward_to(softmax_handle_t handle, soft
                                                    softmax_dtype_t y_dtype, int64_t M, int64_t N,
                                                    softmax_stream_t stream);
 
-/* -------------------------------------------------------------------------------------------------
+/* ------------------------------------------------
  * 10  THE GENERAL CALL
  *
  * softmax_desc_t is the problem, softmax_args_t its buffers. Everything is checked before anything
@@ -416,7 +412,7 @@ SOFTMAX_API softmax_status_t logsoftmax_forward_to(softmax_handle_t handle, soft
  *
  * Overlap. In place means the same address, type and strides: y on x, dx on dy, y or x. Other
  * outputs whose range of bytes meets another buffer's are refused with OVERLAP, unless strides
- * prove them apart (halves of a matrix). Inputs may overlap.
+ * prove them apart (halves of a matrix).
  *
  * Values. Each element goes through these steps, in this order, and sections 1 to 3 then speak of v
  * in place of x:
@@ -434,9 +430,9 @@ SOFTMAX_API softmax_status_t logsoftmax_forward_to(softmax_handle_t handle, soft
  * float32, is not below the given row_max, and lse is that. Edge rows are as in section 2; a NaN
  * row_scale[r] makes the row NaN, unless all of it is masked.
  *
- * Masks. A masked element is -inf, whatever x holds there; but ADDITIVE is a sum, and -inf added to
- * a NaN or +inf is NaN in the forward direction. BOOL_KEEP and ADDITIVE have a mask as
- * large as x; an all-zero mask_stride stands for contiguous over shape.  CAUSAL has no buffer:
+ * Masks. A masked element is -inf, whatever x holds there (ADDITIVE: unless that is NaN or +inf).
+ * BOOL_KEEP and ADDITIVE have a mask as large as x; an all-zero mask_stride stands for contiguous
+ * over shape. CAUSAL has no buffer:
  * element j of the axis is kept where j <= i + causal_offset, i being the index along the dimension
  * just before the axis, or 0 where ndim is 1; axis 0 of several dimensions is refused with
  * NOT_SUPPORTED_LAYOUT. ROW_LENGTH has one int32_t a row, over shape with the axis' entry of
@@ -457,15 +453,15 @@ SOFTMAX_API softmax_status_t logsoftmax_forward_to(softmax_handle_t handle, soft
  *     row_sum   the sum of exp(v - row_max), with row_max as it is returned
  *     lse       row_max + log(row_sum), computed in float64 and rounded once
  *
- * An empty row has -inf, 0 and -inf; a NaN row has three NaN. Where the maximum is beyond float32
- * it rounds to an infinity: then row_sum is 0 and lse that infinity.
+ * An empty row has -inf, 0 and -inf; a NaN row has three NaN. A maximum beyond float32 becomes an
+ * infinity: then row_sum is 0 and lse that infinity.
  *
  * With SOFTMAX_FLAG_GIVEN_STATS, row_max and row_sum are inputs, and a row is exp(v - row_max) /
  * row_sum or (v - row_max) - log(row_sum): the last pass of a row that devices share. Bounds hold
  * for the numbers as given; where the two cancel, to 1e-15. Under finite statistics an x that is
- * NaN or +inf makes its own element NaN (a +inf: NaN or +inf) and no other. row_max -inf with
- * row_sum 0 is an empty row; a NaN or +inf row_max makes the row NaN. A sink is in the statistics
- * already: one in args is not read. lse is an output still. Not with STATS.
+ * NaN or +inf decides over its own element alone. row_max -inf with row_sum 0 is an empty row; a NaN
+ * or +inf row_max makes the row NaN. A sink is in the statistics already: one in args is not read.
+ * lse is an output still. Not with STATS.
  *
  * Backward. With s = scale * row_scale[r] times the derivative of the soft-cap, p = softmax(x), and
  * sums over the row's elements that are not masked,
@@ -477,10 +473,8 @@ SOFTMAX_API softmax_status_t logsoftmax_forward_to(softmax_handle_t handle, soft
  * exponential is taken for LOGSOFTMAX), which is not written; x is not looked at. Or, with
  * GIVEN_STATS and y NULL, from x, row_max and row_sum as above. softcap needs the second. dx has
  * x_dtype, dy has dy_dtype. A masked element has dx = 0 exactly (ADDITIVE: where the mask is -inf),
- * and its dy is not looked at; so does an empty row with SOFTMAX_EMPTY_ROW_ZERO, except that from y
- * of SOFTMAX, which does not tell it from a row of small results, a dy that is not finite makes
- * NaN. Sums are kept in float64, F64's with compensation: each dx is rounded once, after an error
- * that docs/numerics.md bounds. dx is the only output.
+ * and its dy is not looked at; so does an empty row with SOFTMAX_EMPTY_ROW_ZERO (from y of SOFTMAX,
+ * where dy is finite). Sums are kept in float64, F64's with compensation; dx is rounded once.
  */
 typedef struct softmax_desc_t {
   uint64_t struct_size; /* sizeof(softmax_desc_t); softmax_desc_init sets it */
@@ -606,7 +600,7 @@ SOFTMAX_API softmax_status_t softmax_merge_stats(softmax_handle_t handle, int64_
                                                  float *row_sum, float *lse,
                                                  softmax_stream_t stream);
 
-/* -------------------------------------------------------------------------------------------------
+/* ------------------------------------------------
  * 11  ASKING WITHOUT RUNNING
  */
 
@@ -640,7 +634,7 @@ typedef struct softmax_choice_t {
 SOFTMAX_API softmax_status_t softmax_select(softmax_handle_t handle, softmax_algo_t algo,
                                             const softmax_desc_t *desc, softmax_choice_t *out);
 
-/* -------------------------------------------------------------------------------------------------
+/* ------------------------------------------------
  * 12  ERRORS, NAMES, LOG. None of these fails, allocates or touches a device.
  */
 

@@ -241,7 +241,9 @@ class LaggedExchange {
                                              &meeting_.posted[buffer_of(row)], phase_of(row));
     return __all_sync(kFullWarp, is_there);
   }
+  // Looking at a barrier is not seen as waiting for it by all that look for races.
   __device__ __forceinline__ void send() {
+    wait_for(&meeting_.posted[buffer_of(sent_)], phase_of(sent_));
     if (runs_meet_) {
       const int first = slab_ * workers_;
       const int left = args_.parts - first;  // the row's last slab may lack some

@@ -11,7 +11,7 @@
 namespace softmax_test {
 namespace {
 
-constexpr int kCalls = 25;
+constexpr int kCalls = 9;
 
 struct Shape {
   softmax_algo_t algo;
@@ -123,7 +123,7 @@ TEST_CASE("calls one after another have the results of calls that are waited for
       const std::vector<unsigned char> expected = chain.bytes();
       CHECK(holds_no_nan(expected));
 
-      constexpr int kRounds = 12;
+      constexpr int kRounds = 6;
       for (int round = 0; round < kRounds; ++round) {
         chain.reset();
         REQUIRE(chain.all(stream, false) == SOFTMAX_SUCCESS);

@@ -195,7 +195,6 @@ def test_bad_options_are_refused_with_one_line(softmax):
         ("run", "x.npy", "-o", "y.npy", "--device", "cuda:1x"): "no device",
         ("run", "x.npy", "-o", "y.npy", "--device", "cuda:999"): "999",
         ("run", "x.npy", "-o", "y.npy", "--dtype", "f8"): "'f8' is no data type",
-        ("run", "x.npy", "-o", "y.npy", "--dtype", "f64"): "f64",
         ("run", "x.npy", "-o", "y.npy", "--input-dtype", "bf16"): "the file says",
         ("run", "x.npy", "-o", "y.npy", "--block-bytes", "0"): "--block-bytes",
         ("run", "x.npy", "--top", "1", "--labels", "two"): "two: 2 lines for 3 classes",
