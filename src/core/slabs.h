@@ -31,11 +31,16 @@ constexpr std::int64_t run_cols_of(std::int64_t cols, int element_bytes, int pac
   return std::int64_t{run_words(packs, cols, element_bytes)} * (kHeldPackBytes / element_bytes);
 }
 
+// How many runs a row has.
+constexpr std::int64_t runs_of(std::int64_t cols, int element_bytes, int packs) {
+  return ceil_div(cols, run_cols_of(cols, element_bytes, packs));
+}
+
 // Slabs as equal as whole runs allow, of at most `slab_bytes` (and a run: the rounding). `cols` is
 // at least 1: select() asks for no row without columns.
 constexpr Slabs cut_row(std::int64_t cols, int element_bytes, int packs, std::int64_t slab_bytes) {
   const std::int64_t run_cols = run_cols_of(cols, element_bytes, packs);
-  const std::int64_t runs = ceil_div(cols, run_cols);
+  const std::int64_t runs = runs_of(cols, element_bytes, packs);
   const std::int64_t most_warps = slab_bytes / run_bytes(packs);
   const std::int64_t wanted = ceil_div(runs, most_warps < 1 ? 1 : most_warps);
   const std::int64_t warps = ceil_div(runs, wanted);

@@ -54,22 +54,9 @@ void run_row_by_parts(Work work, std::int64_t row) {
   work.cols = access.call().length(row);
   const std::int64_t parts = part_count(work.cols);
   Strategy strategy;
-  Share share;
-  if (Strategy::kNeedsRowMax) {
-    for (std::int64_t p = 0; p < parts; ++p) {
-      Strategy::share_alone(work, row, p, &share);
-      strategy.see_max(share.max);
-    }
-    strategy.see_max(access.sink(row));
-  }
-  for (std::int64_t p = 0; p < parts && !access.given_stats(); ++p) {
-    if (Strategy::kNeedsRowMax) {
-      strategy.share_against_row_max(work, row, p, &share);
-    } else {
-      Strategy::share_alone(work, row, p, &share);
-    }
-    strategy.add(work, share);
-  }
+  see_maxima(work, row, parts, &strategy);
+  if (Strategy::kNeedsRowMax) strategy.see_max(access.sink(row));
+  if (!access.given_stats()) add_parts(work, row, parts, &strategy);
   const RowScale scale = scale_of(work, row, strategy);
   if (!access.writes_outputs()) return;
   for (std::int64_t p = 0; p < parts; ++p) Strategy::finish(work, row, p, scale);

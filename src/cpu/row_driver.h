@@ -185,25 +185,36 @@ struct OnlineStrategy {
 
 // ---- one row on one thread, or on all ----
 
+// The maximum of the row's parts, where sums are taken against that.
+template <typename Strategy>
+void see_maxima(const Work &work, std::int64_t row, std::int64_t parts, Strategy *strategy) {
+  if (!Strategy::kNeedsRowMax) return;
+  Share share;
+  for (std::int64_t p = 0; p < parts; ++p) {
+    Strategy::share_alone(work, row, p, &share);
+    strategy->see_max(share.max);
+  }
+}
+
+template <typename Strategy>
+void add_parts(const Work &work, std::int64_t row, std::int64_t parts, Strategy *strategy) {
+  Share share;
+  for (std::int64_t p = 0; p < parts; ++p) {
+    if (Strategy::kNeedsRowMax) {
+      strategy->share_against_row_max(work, row, p, &share);
+    } else {
+      Strategy::share_alone(work, row, p, &share);
+    }
+    strategy->add(work, share);
+  }
+}
+
 template <typename Strategy>
 void run_row(const Work &work, std::int64_t row) {
   const std::int64_t parts = part_count(work.cols);
   Strategy strategy;
-  Share share;
-  if (Strategy::kNeedsRowMax) {
-    for (std::int64_t p = 0; p < parts; ++p) {
-      Strategy::share_alone(work, row, p, &share);
-      strategy.see_max(share.max);
-    }
-  }
-  for (std::int64_t p = 0; p < parts; ++p) {
-    if (Strategy::kNeedsRowMax) {
-      strategy.share_against_row_max(work, row, p, &share);
-    } else {
-      Strategy::share_alone(work, row, p, &share);
-    }
-    strategy.add(work, share);
-  }
+  see_maxima(work, row, parts, &strategy);
+  add_parts(work, row, parts, &strategy);
   const RowScale scale = strategy.scale(work);
   for (std::int64_t p = 0; p < parts; ++p) Strategy::finish(work, row, p, scale);
 }

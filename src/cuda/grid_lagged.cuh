@@ -241,7 +241,7 @@ class LaggedExchange {
                                              &meeting_.posted[buffer_of(row)], phase_of(row));
     return __all_sync(kFullWarp, is_there);
   }
-  // Looking at a barrier is not seen as waiting for it by all that look for races.
+  // The workers' parts of the next row that is to be sent, when they are there.
   __device__ __forceinline__ void send() {
     wait_for(&meeting_.posted[buffer_of(sent_)], phase_of(sent_));
     if (runs_meet_) {

@@ -76,7 +76,7 @@ Launch plan(const DeviceCaps &caps, const Policy &policy, const Problem &problem
       if (policy.stages == 0) plan_cluster(policy, problem, &launch);
       return launch;
     case SOFTMAX_ALGO_GRID:
-      // So here.
+      // As above.
       if (policy.stages == 0) plan_grid(caps, policy, problem, &launch);
       return launch;
     default: break;

@@ -33,10 +33,6 @@ void spread(const Policy &policy, const Problem &problem, Launch *launch) {
   launch->block = dim3(static_cast<unsigned>(32 * slabs.warps));
 }
 
-std::int64_t runs_of(const Problem &problem, int packs) {
-  return ceil_div(problem.cols, run_cols_of(problem.cols, dtype_size(problem.x_dtype), packs));
-}
-
 void set_teams(std::int64_t teams, Launch *launch) {
   const std::int64_t most = INT_MAX / launch->args.row_blocks;
   const std::int64_t least = 1;
@@ -91,7 +87,8 @@ bool plan_grid_stream(const DeviceCaps &caps, const Policy &policy, const Proble
   launch->args.slots = policy.stages;
   launch->args.slot_bytes = static_cast<std::int32_t>(stream_slot_bytes(policy.packs));
   launch->args.parts = policy.algo == SOFTMAX_ALGO_CLUSTER
-                           ? static_cast<std::int32_t>(runs_of(problem, policy.packs))
+                           ? static_cast<std::int32_t>(
+                                 runs_of(problem.cols, dtype_size(problem.x_dtype), policy.packs))
                            : launch->args.slabs;
   launch->smem_bytes =
       static_cast<std::size_t>(grid_slots_bytes(policy.packs, warps, policy.stages) +

@@ -82,8 +82,7 @@ cudaError_t find_shape(const DeviceCaps &caps, const Policy &policy, std::int64_
 
 cudaError_t plan_stream(const DeviceCaps &caps, const Policy &policy, const Problem &problem,
                         Launch *launch) {
-  const std::int64_t runs =
-      ceil_div(problem.cols, run_cols_of(problem.cols, dtype_size(problem.x_dtype), policy.packs));
+  const std::int64_t runs = runs_of(problem.cols, dtype_size(problem.x_dtype), policy.packs);
   launch->args.slots = policy.stages;
   launch->args.slot_bytes = static_cast<std::int32_t>(stream_slot_bytes(policy.packs));
   Shape shape;

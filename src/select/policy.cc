@@ -135,10 +135,9 @@ bool block_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char
   const int size = dtype_size(p.x_dtype);
   const bool widened = dtype_size(p.y_dtype) > size;
   const int few_threads = block_most_threads_of_four(size, widened, goes_by_units(p.cols, size));
-  const std::int64_t few_runs = ceil_div(p.cols, run_cols_of(p.cols, size, 4));
+  const std::int64_t few_runs = runs_of(p.cols, size, 4);
   const int packs = few_runs * kWarp > few_threads ? block_most_packs(widened) : 4;
-  const std::int64_t run = run_cols_of(p.cols, size, packs);
-  const std::int64_t warps = ceil_div(p.cols, run);
+  const std::int64_t warps = runs_of(p.cols, size, packs);
   const int most_warps = block_most_threads(packs, widened) / kWarp;
   if (warps > most_warps) {
     return decline(why, cap, "a block holds at most %" PRId64 " columns from %s to %s",

@@ -132,8 +132,7 @@ bool stream_policy(const DeviceCaps &caps, const Problem &p, Policy *policy) {
   if (is_half_units(p) || dtype_size(p.x_dtype) == 8 || p.rows > INT32_MAX) return false;
   // A cluster for every row is sooner done while there are few of them.
   constexpr std::int64_t kFewRounds = 4;
-  const std::int64_t runs =
-      ceil_div(p.cols, run_cols_of(p.cols, dtype_size(p.x_dtype), policy->packs));
+  const std::int64_t runs = runs_of(p.cols, dtype_size(p.x_dtype), policy->packs);
   const StreamShape shape = stream_shape(caps, p, runs);
   if (shape.team == StreamTeam::kTeams && cluster_teams_policy(caps, p, runs, kFewRounds, policy)) {
     return true;

@@ -17,9 +17,9 @@ constexpr std::int64_t kNoLimit = INT64_MAX;
 
 // One NVIDIA H200, 2026-12-01: every number of runs up to 81 and some up to 160, in clusters of 2
 // to 16 blocks and in teams (GRID's, whose order of additions is another), 2^27 elements, cold.
-// Scores are copy time over softmax time. A row's number of blocks is within 2.5% of its best one.
-// What decides is how blocks fall on multiprocessors, 16 or 18 of which a cluster is confined to,
-// and on their schedulers: 13 runs a block are slower than 12.5 of 25 would suggest.
+// Scores are copy time over softmax time. A row's number of blocks is within 2.5% of its best one
+// where all of its numbers of runs were measured; of kF32Odd every third was. Neither the number of
+// runs under way nor that of warps on the fullest scheduler says which shape is best.
 
 constexpr ShapeRow kF32[] = {
     {18, 2},             // 16: 0.93; 17: 0.88, in 5 0.89

@@ -8,11 +8,6 @@
 namespace softmax_test {
 namespace {
 
-constexpr softmax_dtype_t kEveryType[] = {SOFTMAX_DTYPE_F32,     SOFTMAX_DTYPE_F16,
-                                          SOFTMAX_DTYPE_BF16,    SOFTMAX_DTYPE_F64,
-                                          SOFTMAX_DTYPE_F8_E4M3, SOFTMAX_DTYPE_F8_E5M2};
-constexpr softmax_algo_t kBoth[] = {SOFTMAX_ALGO_AUTO, SOFTMAX_ALGO_REFERENCE};
-
 struct Shape {
   std::vector<std::int64_t> shape;
   int axis;

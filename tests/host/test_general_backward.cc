@@ -14,11 +14,6 @@
 namespace softmax_test {
 namespace {
 
-constexpr softmax_dtype_t kEveryType[] = {SOFTMAX_DTYPE_F32,     SOFTMAX_DTYPE_F16,
-                                          SOFTMAX_DTYPE_BF16,    SOFTMAX_DTYPE_F64,
-                                          SOFTMAX_DTYPE_F8_E4M3, SOFTMAX_DTYPE_F8_E5M2};
-constexpr softmax_algo_t kBoth[] = {SOFTMAX_ALGO_AUTO, SOFTMAX_ALGO_REFERENCE};
-
 GeneralCase backward_case(int variant) {
   static const std::vector<std::pair<std::vector<std::int64_t>, int>> kShapes = {
       {{7}, 0}, {{5, 9}, 1}, {{9, 5}, 0}, {{3, 6, 5}, 1}, {{2, 3, 4, 5}, 2}, {{130, 33}, 1}};

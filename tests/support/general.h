@@ -11,6 +11,12 @@
 
 namespace softmax_test {
 
+constexpr softmax_dtype_t kEveryType[] = {SOFTMAX_DTYPE_F32,     SOFTMAX_DTYPE_F16,
+                                          SOFTMAX_DTYPE_BF16,    SOFTMAX_DTYPE_F64,
+                                          SOFTMAX_DTYPE_F8_E4M3, SOFTMAX_DTYPE_F8_E5M2};
+// The CPU's fast way and its obvious one.
+constexpr softmax_algo_t kBoth[] = {SOFTMAX_ALGO_AUTO, SOFTMAX_ALGO_REFERENCE};
+
 // How a tensor lies in memory.
 enum class Lie {
   kContiguous,  // strides all zero
