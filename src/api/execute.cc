@@ -4,7 +4,6 @@
 #include "api/entry.h"
 #include "api/handle.h"
 #include "api/intake.h"
-#include "api/lacking.h"
 #include "api/log.h"
 #include "api/status.h"
 #include "core/dtype.h"
@@ -62,22 +61,25 @@ Status run(softmax_context &handle, softmax_algo_t algo, const Problem &problem,
   return cuda_run(handle.caps, handle.cuda, selection.policy, problem, buffers, stream);
 }
 
-// The same for a problem with features. Only a CPU handle gets as far as to run one.
+// The same for a problem with features.
 Status run_general(softmax_context &handle, softmax_algo_t algo, const Problem &problem,
                    const General &general, const GeneralBuffers &buffers, softmax_stream_t stream) {
   if (!handle.caps.is_cuda && stream != nullptr) {
     return fail(SOFTMAX_STATUS_WRONG_DEVICE, "stream must be NULL on a CPU handle");
   }
-  if (Status s = check_device_has(handle.caps, problem)) return s;
   Selection selection;
   if (Status s = choose(handle, algo, problem, &selection)) return s;
   if (!problem.has_work()) return SOFTMAX_SUCCESS;
   if (Status s = check_general_buffers(problem, general, buffers)) return s;
-  if (handle.caps.is_cuda) {
-    return fail(SOFTMAX_STATUS_INTERNAL, "a CUDA handle was let through to the general call");
+  if (!handle.caps.is_cuda) {
+    cpu_run_general(selection.policy, problem, general, buffers);
+    return SOFTMAX_SUCCESS;
   }
-  cpu_run_general(selection.policy, problem, general, buffers);
-  return SOFTMAX_SUCCESS;
+  if ((problem.flags & SOFTMAX_FLAG_TRUST_POINTERS) == 0) {
+    if (Status s = cuda_check_general_buffers(handle.caps, handle.cuda, buffers)) return s;
+  }
+  return cuda_run_general(handle.caps, handle.cuda, selection.policy, problem, general, buffers,
+                          stream);
 }
 
 Status run_matrix(std::int32_t op, softmax_handle_t handle, softmax_algo_t algo, const void *x,
@@ -213,7 +215,6 @@ softmax_status_t softmax_select(softmax_handle_t handle, softmax_algo_t algo,
                   static_cast<unsigned long long>(out->struct_size), sizeof(softmax_choice_t));
     }
     if (Status s = check_desc(known, &problem)) return s;
-    if (Status s = check_device_has(handle->caps, problem)) return s;
     Selection selection;
     if (Status s = choose(*handle, algo, problem, &selection)) return s;
 

@@ -2,6 +2,7 @@
 #include <cinttypes>
 
 #include "api/entry.h"
+#include "api/handle.h"
 #include "core/layout.h"
 #include "cpu/backend.h"
 
@@ -70,11 +71,8 @@ extern "C" softmax_status_t softmax_merge_stats(softmax_handle_t handle, int64_t
   return guarded([&]() -> Status {
     if (Status s = check_handle(handle)) return s;
     if (Status s = check_parts(parts, rows)) return s;
-    if (handle->caps.is_cuda) {
-      return fail(SOFTMAX_STATUS_NOT_SUPPORTED,
-                  "softmax_merge_stats is not in this release on CUDA, and is on the CPU");
-    }
-    if (stream != nullptr) {
+    const bool is_cuda = handle->caps.is_cuda;
+    if (!is_cuda && stream != nullptr) {
       return fail(SOFTMAX_STATUS_WRONG_DEVICE, "stream must be NULL on a CPU handle");
     }
     if (rows == 0) return SOFTMAX_SUCCESS;
@@ -87,6 +85,10 @@ extern "C" softmax_status_t softmax_merge_stats(softmax_handle_t handle, int64_t
                                  {"row_sum", row_sum, rows, true},
                                  {"lse", lse, rows, true}})) {
       return s;
+    }
+    if (is_cuda) {
+      return cuda_merge_stats(handle->caps, handle->cuda, parts, rows, part_max, part_sum, row_max,
+                              row_sum, lse, stream);
     }
     cpu_merge_stats(parts, rows, part_max, part_sum, row_max, row_sum, lse);
     return SOFTMAX_SUCCESS;

@@ -11,8 +11,8 @@ namespace softmax {
 
 enum Feature : std::uint32_t {
   // Of the descriptor.
-  kFeatureRows = 1u << 0,     // x, y and dy have dense rows, at a distance of their own
-  kFeatureInner = 1u << 1,    // x, y and dy are (outer, axis, inner), contiguous, inner > 1
+  kFeatureRows = 1u << 0,     // x, y and dy have dense rows, wherever each of them lies
+  kFeatureInner = 1u << 1,    // neighbouring rows of x, y and dy are neighbours in memory
   kFeatureStrides = 1u << 2,  // any other layout
   kFeatureTypes = 1u << 3,    // a pair of types that dtype_pair_supported() lacks
   kFeatureF8 = 1u << 4,       // an 8-bit type

@@ -25,7 +25,9 @@ struct General {
   std::int64_t causal_inner = 1;
   std::int64_t causal_extent = 1;
 
-  bool is_backward() const { return direction == SOFTMAX_DIRECTION_BACKWARD; }
+  SOFTMAX_HD bool is_backward() const {
+    return direction == SOFTMAX_DIRECTION_BACKWARD;
+  }
 
   // Columns of a row from which on everything is masked, for the masks that are a length. `lengths`
   // is ROW_LENGTH's buffer.

@@ -47,8 +47,8 @@ struct Layout {
 // How a pair of tensors (x and y, say) can be walked through.
 enum class LayoutKind {
   kContiguous,  // rows follow one another
-  kRows,        // each row is dense, and rows follow one another at a distance of their own
-  kInner,       // (outer, axis, inner), contiguous: rows of one outer index are interleaved
+  kRows,        // each row is dense, wherever it lies
+  kInner,       // neighbouring rows are neighbours in memory, element by element
   kGeneral
 };
 
@@ -94,16 +94,11 @@ inline LayoutKind kind_of(const Layout &layout, int tensor) {
   const std::int64_t *stride = layout.stride[tensor];
   const bool dense = layout.axis_is_dense(tensor);
   if (layout.dims == 0) return dense ? LayoutKind::kContiguous : LayoutKind::kGeneral;
-  if (dense && layout.dims == 1) {
-    return stride[0] == layout.cols ? LayoutKind::kContiguous : LayoutKind::kRows;
+  if (dense) {
+    return layout.dims == 1 && stride[0] == layout.cols ? LayoutKind::kContiguous
+                                                        : LayoutKind::kRows;
   }
-  const std::int64_t inner = layout.extent[layout.dims - 1];
-  if (stride[layout.dims - 1] != 1 || layout.axis_stride[tensor] != inner) {
-    return LayoutKind::kGeneral;
-  }
-  if (layout.dims == 1) return LayoutKind::kInner;
-  return layout.dims == 2 && stride[0] == layout.cols * inner ? LayoutKind::kInner
-                                                              : LayoutKind::kGeneral;
+  return stride[layout.dims - 1] == 1 ? LayoutKind::kInner : LayoutKind::kGeneral;
 }
 
 // The kind of several: the same for all of them, or kRows where some are contiguous, or kGeneral.

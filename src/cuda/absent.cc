@@ -23,6 +23,21 @@ Status cuda_run(const DeviceCaps &, const CudaDevice &, const Policy &, const Pr
   return fail(SOFTMAX_STATUS_INTERNAL, "a CUDA handle in a build without CUDA");
 }
 
+Status cuda_check_general_buffers(const DeviceCaps &, const CudaDevice &, const GeneralBuffers &) {
+  return fail(SOFTMAX_STATUS_INTERNAL, "a CUDA handle in a build without CUDA");
+}
+
+Status cuda_run_general(const DeviceCaps &, const CudaDevice &, const Policy &, const Problem &,
+                        const General &, const GeneralBuffers &, softmax_stream_t) {
+  return fail(SOFTMAX_STATUS_INTERNAL, "a CUDA handle in a build without CUDA");
+}
+
+Status cuda_merge_stats(const DeviceCaps &, const CudaDevice &, std::int64_t, std::int64_t,
+                        const float *, const float *, float *, float *, float *,
+                        softmax_stream_t) {
+  return fail(SOFTMAX_STATUS_INTERNAL, "a CUDA handle in a build without CUDA");
+}
+
 const char *cuda_build_text() { return "no CUDA"; }
 
 }  // namespace softmax

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "api/status.h"
+#include "core/general.h"
 #include "core/problem.h"
 
 struct CUctx_st;
@@ -31,6 +32,18 @@ Status cuda_check_buffers(const DeviceCaps &caps, const CudaDevice &device, cons
 // Enqueues the kernel that `policy` names. Everything has been checked.
 Status cuda_run(const DeviceCaps &caps, const CudaDevice &device, const Policy &policy,
                 const Problem &problem, const Buffers &buffers, softmax_stream_t stream);
+
+// The same for problems with features.
+Status cuda_check_general_buffers(const DeviceCaps &caps, const CudaDevice &device,
+                                  const GeneralBuffers &buffers);
+Status cuda_run_general(const DeviceCaps &caps, const CudaDevice &device, const Policy &policy,
+                        const Problem &problem, const General &general,
+                        const GeneralBuffers &buffers, softmax_stream_t stream);
+
+// softmax_merge_stats, whose buffers may be no memory of the device's.
+Status cuda_merge_stats(const DeviceCaps &caps, const CudaDevice &device, std::int64_t parts,
+                        std::int64_t rows, const float *part_max, const float *part_sum,
+                        float *row_max, float *row_sum, float *lse, softmax_stream_t stream);
 
 // "CUDA runtime 13.0, sm_90" or "no CUDA".
 const char *cuda_build_text();

@@ -21,7 +21,7 @@ class Allowed {
   }
   void insert(std::uintptr_t key) { slot(key).store(key, std::memory_order_relaxed); }
 
-  static std::uintptr_t key(const Launch &launch, int device) {
+  static std::uintptr_t key(const LaunchShape &launch, int device) {
     return reinterpret_cast<std::uintptr_t>(launch.kernel) ^
            (std::uintptr_t(2 * device + (launch.cluster > 1 ? 1 : 0)) << 48);
   }
@@ -36,7 +36,7 @@ class Allowed {
 
 Allowed allowed;
 
-cudaError_t allow(const Launch &launch, int device) {
+cudaError_t allow(const LaunchShape &launch, int device) {
   if (launch.smem_bytes <= kPlainSmemBytes && launch.cluster <= 1) return cudaSuccess;
   const std::uintptr_t key = Allowed::key(launch, device);
   if (allowed.contains(key)) return cudaSuccess;
@@ -60,7 +60,7 @@ cudaError_t allow(const Launch &launch, int device) {
 
 KnownAnswers known_blocks_per_sm;
 
-void set_cluster(const Launch &launch, cudaLaunchAttribute *attribute) {
+void set_cluster(const LaunchShape &launch, cudaLaunchAttribute *attribute) {
   attribute->id = cudaLaunchAttributeClusterDimension;
   attribute->val.clusterDim.x = launch.cluster;
   attribute->val.clusterDim.y = 1;
@@ -70,10 +70,15 @@ void set_cluster(const Launch &launch, cudaLaunchAttribute *attribute) {
 }  // namespace
 
 cudaError_t enqueue(const Launch &launch, int ordinal, cudaStream_t stream) {
-  if (cudaError_t error = allow(launch, ordinal)) return error;
   RowArgs args = launch.args;
-  void *arguments[] = {&args};
-  if (launch.cluster <= 1 && !launch.cooperative && launch.args.overlap == Overlap::kNone) {
+  return enqueue(launch, &args, args.overlap, ordinal, stream);
+}
+
+cudaError_t enqueue(const LaunchShape &launch, void *argument, Overlap overlap, int ordinal,
+                    cudaStream_t stream) {
+  if (cudaError_t error = allow(launch, ordinal)) return error;
+  void *arguments[] = {argument};
+  if (launch.cluster <= 1 && !launch.cooperative && overlap == Overlap::kNone) {
     return cudaLaunchKernel(launch.kernel, launch.grid, launch.block, arguments, launch.smem_bytes,
                             stream);
   }
@@ -93,7 +98,7 @@ cudaError_t enqueue(const Launch &launch, int ordinal, cudaStream_t stream) {
     attributes[config.numAttrs].val.cooperative = 1;
     ++config.numAttrs;
   }
-  if (launch.args.overlap != Overlap::kNone) {
+  if (overlap != Overlap::kNone) {
     attributes[config.numAttrs].id = cudaLaunchAttributeProgrammaticStreamSerialization;
     attributes[config.numAttrs].val.programmaticStreamSerializationAllowed = 1;
     ++config.numAttrs;
@@ -101,7 +106,7 @@ cudaError_t enqueue(const Launch &launch, int ordinal, cudaStream_t stream) {
   return cudaLaunchKernelExC(&config, launch.kernel, arguments);
 }
 
-cudaError_t resident_blocks_per_sm(const Launch &launch, int ordinal, std::uint32_t *count) {
+cudaError_t resident_blocks_per_sm(const LaunchShape &launch, int ordinal, std::uint32_t *count) {
   const std::uint64_t key =
       KnownAnswers::key(launch.kernel, launch.block.x, launch.smem_bytes, ordinal);
   if (known_blocks_per_sm.find(key, count)) return cudaSuccess;
@@ -114,7 +119,7 @@ cudaError_t resident_blocks_per_sm(const Launch &launch, int ordinal, std::uint3
   return error;
 }
 
-cudaError_t resident_clusters(const Launch &launch, int ordinal, int *count) {
+cudaError_t resident_clusters(const LaunchShape &launch, int ordinal, int *count) {
   if (cudaError_t error = allow(launch, ordinal)) return error;
   cudaLaunchAttribute attribute;
   set_cluster(launch, &attribute);

@@ -10,6 +10,7 @@
 #include "cuda/driver.h"
 #include "cuda/kernels.h"
 #include "cuda/launch.h"
+#include "cuda/pointers.h"
 #include "cuda/slab_plan.h"
 #include "cuda/stream_plan.h"
 
@@ -222,36 +223,6 @@ cudaError_t enqueue_any(Launch *launch, const Policy &policy, const Problem &pro
   return enqueue_overlapping(launch, policy, caps, stream);
 }
 
-Status check_pointer(const char *name, const void *pointer, const DeviceCaps &caps,
-                     PendingErrorScope &pending) {
-  cudaPointerAttributes attributes;
-  if (cudaError_t error = pending(cudaPointerGetAttributes(&attributes, pointer))) {
-    return fail_cuda(SOFTMAX_STATUS_CUDA, error, "cudaPointerGetAttributes(%s = %p): %s", name,
-                     pointer, cudaGetErrorString(error));
-  }
-  if (attributes.type == cudaMemoryTypeUnregistered) {
-    return fail(
-        SOFTMAX_STATUS_WRONG_DEVICE,
-        "%s = %p is host memory that CUDA does not know, and the handle is on CUDA device %d", name,
-        pointer, static_cast<int>(caps.ordinal));
-  }
-  if (attributes.type == cudaMemoryTypeDevice && attributes.device != caps.ordinal) {
-    return fail(SOFTMAX_STATUS_WRONG_DEVICE,
-                "%s = %p is memory of CUDA device %d, and the handle is on device %d", name,
-                pointer, attributes.device, static_cast<int>(caps.ordinal));
-  }
-  return SOFTMAX_SUCCESS;
-}
-
-Status status_of(cudaError_t error) {
-  switch (error) {
-    case cudaErrorMemoryAllocation: return SOFTMAX_STATUS_DEVICE_MEMORY;
-    case cudaErrorNoKernelImageForDevice:
-    case cudaErrorInvalidDeviceFunction: return SOFTMAX_STATUS_NOT_SUPPORTED_ARCH;
-    default: return SOFTMAX_STATUS_CUDA;
-  }
-}
-
 }  // namespace
 
 Status cuda_check_buffers(const DeviceCaps &caps, const CudaDevice &device, const Problem &,
@@ -272,16 +243,10 @@ Status cuda_run(const DeviceCaps &caps, const CudaDevice &device, const Policy &
 
   PendingErrorScope pending;
   const ContextScope scope(device.context);
-  if (!scope.ok()) {
-    return fail(SOFTMAX_STATUS_CUDA, "the context of CUDA device %d cannot be made current",
-                static_cast<int>(caps.ordinal));
-  }
+  if (!scope.ok()) return fail_context(caps);
   // The calls' own results: cudaGetLastError would also report an older error of the caller's.
   const cudaError_t error = pending(enqueue_any(&launch, policy, problem, buffers, caps, stream));
-  if (error == cudaSuccess) return SOFTMAX_SUCCESS;
-  return fail_cuda(status_of(error), error, "launching %s on CUDA device %d: %s (%s)",
-                   algo_name(policy.algo), static_cast<int>(caps.ordinal), cudaGetErrorName(error),
-                   cudaGetErrorString(error));
+  return error == cudaSuccess ? SOFTMAX_SUCCESS : fail_launch(caps, policy, error);
 }
 
 }  // namespace softmax

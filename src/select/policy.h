@@ -30,6 +30,13 @@ PolicyFunction cluster_policy;
 PolicyFunction grid_policy;
 PolicyFunction reference_policy;
 
+// Of the general call on CUDA: of problems with features.
+PolicyFunction warp_general_policy;
+PolicyFunction block_general_policy;
+PolicyFunction cluster_general_policy;
+PolicyFunction online_general_policy;
+PolicyFunction no_general_policy;  // for whoever takes none of them
+
 // False, and the reason in why[cap]. Formatting costs more than the choice itself: it is left out
 // where nobody reads it.
 [[gnu::format(printf, 3, 4)]] inline bool decline(char *why, std::size_t cap, const char *format,

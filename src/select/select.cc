@@ -29,6 +29,23 @@ constexpr Candidate kCandidates[] = {
     {SOFTMAX_ALGO_REFERENCE, true, true, reference_policy},
 };
 
+// The same of problems with features, on CUDA.
+constexpr Candidate kGeneralCandidates[] = {
+    {SOFTMAX_ALGO_COLUMN, true, false, nullptr},
+    {SOFTMAX_ALGO_WARP, true, false, warp_general_policy},
+    {SOFTMAX_ALGO_BLOCK, true, false, block_general_policy},
+    {SOFTMAX_ALGO_TILE, true, false, no_general_policy},
+    {SOFTMAX_ALGO_CLUSTER, true, false, cluster_general_policy},
+    {SOFTMAX_ALGO_GRID, true, false, no_general_policy},
+    {SOFTMAX_ALGO_WARP_ONLINE, true, false, no_general_policy},
+    {SOFTMAX_ALGO_ONLINE, true, false, online_general_policy},
+    {SOFTMAX_ALGO_VECTOR, true, false, no_general_policy},
+    {SOFTMAX_ALGO_SHUFFLE, true, false, no_general_policy},
+    {SOFTMAX_ALGO_SHARED, true, false, no_general_policy},
+    {SOFTMAX_ALGO_NAIVE, true, false, no_general_policy},
+    {SOFTMAX_ALGO_REFERENCE, true, false, no_general_policy},
+};
+
 // ---- AUTO ----
 
 // What AUTO asks when the tuning table's algorithm has declined: all that read a row once, and,
@@ -193,6 +210,12 @@ SelectOutcome select_from(const Candidates &candidates, const TuningTable &table
 SelectOutcome select(const DeviceCaps &caps, std::int32_t algo, const Problem &problem,
                      const DeclineSink &sink, Selection *selection) {
   constexpr Candidates candidates{kCandidates, sizeof kCandidates / sizeof kCandidates[0]};
+  if (caps.is_cuda && problem.is_general()) {
+    constexpr Candidates general{kGeneralCandidates,
+                                 sizeof kGeneralCandidates / sizeof kGeneralCandidates[0]};
+    const TuningTable table = general_table(caps, problem.cols);
+    return select_from(general, table, table, caps, algo, problem, sink, selection);
+  }
   return select_from(candidates, tuning_table(caps, problem.x_dtype, problem.cols),
                      ladder_table(caps, problem.x_dtype, problem.cols), caps, algo, problem, sink,
                      selection);

@@ -110,6 +110,20 @@ constexpr TuningRow kSm75F64[] = {
     {kNoLimit, SOFTMAX_ALGO_SHUFFLE},
 };
 
+// ---- the general call ----
+//
+// By what holds a row.
+
+constexpr TuningRow kSm90General[] = {
+    {1024, SOFTMAX_ALGO_WARP},
+    {8192, SOFTMAX_ALGO_BLOCK},
+    {kNoLimit, SOFTMAX_ALGO_CLUSTER},
+};
+constexpr TuningRow kSm75General[] = {
+    {1024, SOFTMAX_ALGO_WARP},
+    {kNoLimit, SOFTMAX_ALGO_BLOCK},
+};
+
 // ---- the ladder, on every architecture ----
 //
 // One NVIDIA H200 (sm_90), 2026-11-30, softmax out of place over 2^26 elements, buffers rotated
@@ -194,7 +208,7 @@ constexpr bool sound(const TuningRow (&rows)[Count]) {
 }
 
 static_assert(sound(kSm90F32) && sound(kSm90F32Odd) && sound(kSm90Half) && sound(kSm90HalfOdd) &&
-                  sound(kSm90F64) && sound(kSm90F64Odd) && sound(kSm75F32) && sound(kSm75Half) &&
+                  sound(kSm90F64) && sound(kSm90General) && sound(kSm75General) && sound(kSm90F64Odd) && sound(kSm75F32) && sound(kSm75Half) &&
                   sound(kSm75HalfOdd) && sound(kSm75F64) && sound(kLadderF32) &&
                   sound(kLadderF32Odd) && sound(kLadderHalf) && sound(kLadderHalfOdd) &&
                   sound(kLadderF64) && sound(kCpuF32) && sound(kCpuHalf) && sound(kCpuF64),
@@ -233,6 +247,11 @@ TuningTable tuning_table(const DeviceCaps &caps, std::int32_t x_dtype, std::int6
     default:
       return odd ? table("sm_90 16-bit odd", kSm90HalfOdd) : table("sm_90 16-bit", kSm90Half);
   }
+}
+
+TuningTable general_table(const DeviceCaps &caps, std::int64_t) {
+  return caps.compute_capability < 90 ? table("sm_75 general", kSm75General)
+                                      : table("sm_90 general", kSm90General);
 }
 
 TuningTable ladder_table(const DeviceCaps &caps, std::int32_t x_dtype, std::int64_t cols) {

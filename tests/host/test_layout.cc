@@ -138,10 +138,12 @@ TEST_CASE("a layout is recognised as what it is", "[layout]") {
   CHECK(kind({4, 25}, 0, {25, 1}) == LayoutKind::kInner);
   CHECK(kind({3, 4, 25}, 1, {100, 25, 1}) == LayoutKind::kInner);
   CHECK(kind({3, 4, 5, 5}, 1, {100, 25, 5, 1}) == LayoutKind::kInner);
-  CHECK(kind({3, 4, 25}, 1, {128, 25, 1}) == LayoutKind::kGeneral);
+  CHECK(kind({3, 4, 25}, 1, {128, 25, 1}) == LayoutKind::kInner);
+  CHECK(kind({3, 4, 25}, 1, {128, 30, 1}) == LayoutKind::kInner);
+  CHECK(kind({3, 4, 25}, 1, {250, 50, 2}) == LayoutKind::kGeneral);
   CHECK(kind({3, 4, 25}, 1, {100, 1, 4}) == LayoutKind::kContiguous);  // transposed back
-  CHECK(kind({3, 4, 25}, 1, {100, 1, 5}) == LayoutKind::kGeneral);
-  CHECK(kind({3, 4, 25}, 2, {25, 75, 1}) == LayoutKind::kGeneral);  // rows in another order
+  CHECK(kind({3, 4, 25}, 1, {100, 1, 5}) == LayoutKind::kRows);
+  CHECK(kind({3, 4, 25}, 2, {25, 75, 1}) == LayoutKind::kRows);  // rows in another order
   CHECK(kind({3, 4, 1}, 2, {4, 1, 1}) == LayoutKind::kContiguous);
 }
 

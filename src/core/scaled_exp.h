@@ -1,0 +1,104 @@
+// exp(x * s) over the many x of a row and one scale s > 0, in float32, for host and device alike:
+// scaling costs no more than log2(e) does, which the constants below have taken in.
+//
+// Terms are exp(x * s) / 2^R, as row_part.h has them, R being the integer nearest to max * s *
+// log2(e): two fused multiply-adds give the exponent exactly, whatever the scale.
+#pragma once
+
+#include <cmath>
+
+#include "core/row_part.h"
+
+namespace softmax {
+
+// A scale as the terms need it. Its sign is for whoever loads x: sign * x is exact.
+struct RowScaling {
+  float sign;
+  float hi, lo;            // |s|
+  float log2_hi, log2_lo;  // |s| log2(e)
+  double size;             // |s|
+  // Others are no number, or 0, or so far from 1 that the constants leave their range.
+  bool is_usual;
+
+  static SOFTMAX_HD RowScaling of(double scale) {
+    constexpr double kLog2E = 1.4426950408889634;
+    RowScaling s;
+    s.size = fabs(scale);
+    s.sign = scale < 0.0 ? -1.0f : 1.0f;
+    s.is_usual = s.size > 0x1p-100 && s.size < 0x1p100;
+    s.hi = static_cast<float>(s.size);
+    s.lo = static_cast<float>(s.size - static_cast<double>(s.hi));
+    const double log2 = s.size * kLog2E;
+    s.log2_hi = static_cast<float>(log2);
+    s.log2_lo = static_cast<float>(log2 - static_cast<double>(s.log2_hi));
+    return s;
+  }
+};
+
+// Terms in units of 2^64, at most 1.1 ulp off, for x <= max, a finite number.
+class ScaledTerms {
+ public:
+  static constexpr int kTermsTogether = 4;
+
+  SOFTMAX_HD ScaledTerms(float max, const RowScaling &s)
+      : log2_hi_(s.log2_hi), log2_lo_(s.log2_lo), least_(max - kZeroBelow / s.hi) {
+    constexpr float kNearLog2 = 0x1p20f;
+    const float log2 = max * s.log2_hi;
+    is_near_ = log2 > -kNearLog2 && log2 < kNearLog2;
+    round_ = kRound + (kUnitExponent - ((log2 + kRound) - kRound));
+  }
+
+  // False where the exponents are too large for this.
+  SOFTMAX_HD bool is_near() const { return is_near_; }
+  // What x * s of a term 1 is.
+  SOFTMAX_HD double reference() const {
+    constexpr double kLn2 = 0x1.62e42fefa39efp-1;
+    return static_cast<double>((kRound - round_) + kUnitExponent) * kLn2;
+  }
+
+  SOFTMAX_HD float operator()(float x) const {
+    x = x < least_ ? least_ : x;
+    // The exponent sits in the low bits, the others fall off.
+    const float shifted = fmaf(x, log2_hi_, round_);
+    float f = fmaf(x, log2_hi_, round_ - shifted);
+    f = fmaf(x, log2_lo_, f);
+    return float_of(bits_of(power_of_two_fraction(f)) + (bits_of(shifted) << 23));
+  }
+
+ private:
+  static constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
+  static constexpr float kUnitExponent = 64.0f;
+  static constexpr float kZeroBelow = 130.0f;  // as in exp_times
+
+  float log2_hi_, log2_lo_;
+  float least_;  // below that a term is 0 beside others
+  float round_;
+  bool is_near_;
+};
+
+// The same for results of 16 bits and less: the hardware's power of two, 2^-17 off at most.
+class ScaledCoarseTerms {
+ public:
+  static constexpr int kTermsTogether = 8;
+
+  SOFTMAX_HD ScaledCoarseTerms(float max, const RowScaling &s) : max_(max), log2_(s.log2_hi) {}
+  SOFTMAX_HD float operator()(float x) const {
+    return coarse_power_of_two(fmaf(x - max_, log2_, 64.0f));
+  }
+
+ private:
+  float max_;
+  float log2_;
+};
+
+// (x - max) * s less log_sum, for log-softmax. -inf stays.
+SOFTMAX_HD float scaled_log_value(float x, float max, const RowScaling &s, float log_sum) {
+  const Split<float> d = difference(x, max);
+  const float product = d.hi * s.hi;
+  const float error = product < Limits<float>::lowest()
+                          ? 0.0f
+                          : fmaf(d.hi, s.hi, -product) + fmaf(d.hi, s.lo, d.lo * s.hi);
+  return (product - log_sum) + error;
+}
+
+}  // namespace softmax

@@ -1,0 +1,24 @@
+// The kernels of the general call as host code sees them. Null where there is none.
+#pragma once
+
+#include <cstdint>
+
+namespace softmax {
+
+// Of softmax_merge_stats.
+struct MergeStatsArgs {
+  std::int64_t parts;
+  std::int64_t rows;
+  const float *part_max;
+  const float *part_sum;
+  float *row_max;  // what is no output is null
+  float *row_sum;
+  float *lse;
+};
+const void *merge_stats_kernel_address();
+
+const void *general_wide_kernel_address();
+// Of dense rows, `packs` 16-byte words a thread.
+const void *general_rows_kernel_for(std::int32_t x_dtype, std::int32_t packs);
+
+}  // namespace softmax

@@ -1,0 +1,136 @@
+// The general call on a CUDA device: are the buffers the device's own, and the launch.
+#include <algorithm>
+#include <climits>
+
+#include "core/algo.h"
+#include "core/dtype.h"
+#include "cuda/backend.h"
+#include "cuda/driver.h"
+#include "cuda/general/args.h"
+#include "cuda/general/kernels.h"
+#include "cuda/launch.h"
+#include "cuda/pointers.h"
+
+namespace softmax {
+namespace {
+
+struct GeneralLaunch : LaunchShape {
+  GeneralArgs args = {};
+};
+
+dim3 grid_of(std::int64_t blocks) {
+  return dim3(static_cast<unsigned>(std::min<std::int64_t>(blocks, INT_MAX)));
+}
+
+void plan_rows(const Policy &policy, const Problem &problem, GeneralLaunch *launch) {
+  launch->kernel = general_rows_kernel_for(problem.x_dtype, policy.packs);
+  launch->block = dim3(static_cast<unsigned>(policy.threads_per_row),
+                       static_cast<unsigned>(policy.rows_per_block));
+  const std::int64_t teams = (problem.rows + policy.rows_per_block - 1) / policy.rows_per_block;
+  launch->grid = grid_of(teams * policy.row_blocks);
+  launch->cluster = static_cast<unsigned>(policy.cluster);
+  launch->args.row_blocks = policy.row_blocks;
+}
+
+// In float64; the kernel loops over what its grid leaves.
+void plan_wide(const Policy &policy, const Problem &problem, GeneralLaunch *launch) {
+  launch->kernel = general_wide_kernel_address();
+  launch->block = dim3(static_cast<unsigned>(policy.threads_per_row * policy.rows_per_block));
+  launch->grid = grid_of((problem.rows + policy.rows_per_block - 1) / policy.rows_per_block);
+}
+
+GeneralLaunch plan(const Policy &policy, const Problem &problem, const General &general,
+                   const GeneralBuffers &buffers) {
+  GeneralLaunch launch;
+  GeneralArgs &args = launch.args;
+  args.general = general;
+  args.buffers = buffers;
+  args.x_dtype = problem.x_dtype;
+  args.y_dtype = problem.y_dtype;
+  args.is_log = problem.is_log();
+  args.is_stats = problem.op == SOFTMAX_OP_STATS;
+  args.empty_is_zero = problem.empty_is_zero();
+  args.overlap = Overlap::kNone;
+  args.row_threads = policy.threads_per_row;
+  args.row_blocks = 1;
+  if (policy.algo == SOFTMAX_ALGO_ONLINE) {
+    plan_wide(policy, problem, &launch);
+  } else {
+    plan_rows(policy, problem, &launch);
+  }
+  return launch;
+}
+
+struct NamedPointer {
+  const char *name;
+  const void *pointer;
+};
+
+}  // namespace
+
+Status cuda_check_general_buffers(const DeviceCaps &caps, const CudaDevice &device,
+                                  const GeneralBuffers &b) {
+  const NamedPointer all[] = {{"x", b.x},
+                              {"y", b.y},
+                              {"dy", b.dy},
+                              {"dx", b.dx},
+                              {"mask", b.mask},
+                              {"row_scale", b.row_scale},
+                              {"sink", b.sink},
+                              {"row_max", b.row_max},
+                              {"row_sum", b.row_sum},
+                              {"lse", b.lse}};
+  PendingErrorScope pending;
+  const ContextScope scope(device.context);
+  for (const NamedPointer &p : all) {
+    if (p.pointer == nullptr) continue;
+    if (Status s = check_pointer(p.name, p.pointer, caps, pending)) return s;
+  }
+  return SOFTMAX_SUCCESS;
+}
+
+Status cuda_run_general(const DeviceCaps &caps, const CudaDevice &device, const Policy &policy,
+                        const Problem &problem, const General &general,
+                        const GeneralBuffers &buffers, softmax_stream_t stream) {
+  GeneralLaunch launch = plan(policy, problem, general, buffers);
+  if (launch.kernel == nullptr) {
+    return fail(SOFTMAX_STATUS_INTERNAL, "no %s kernel for the general call, %s -> %s",
+                algo_name(policy.algo), dtype_name(problem.x_dtype), dtype_name(problem.y_dtype));
+  }
+  PendingErrorScope pending;
+  const ContextScope scope(device.context);
+  if (!scope.ok()) return fail_context(caps);
+  const cudaError_t error =
+      pending(enqueue(launch, &launch.args, launch.args.overlap, caps.ordinal, stream));
+  return error == cudaSuccess ? SOFTMAX_SUCCESS : fail_launch(caps, policy, error);
+}
+
+Status cuda_merge_stats(const DeviceCaps &caps, const CudaDevice &device, std::int64_t parts,
+                        std::int64_t rows, const float *part_max, const float *part_sum,
+                        float *row_max, float *row_sum, float *lse, softmax_stream_t stream) {
+  const NamedPointer all[] = {{"part_max", part_max},
+                              {"part_sum", part_sum},
+                              {"row_max", row_max},
+                              {"row_sum", row_sum},
+                              {"lse", lse}};
+  PendingErrorScope pending;
+  const ContextScope scope(device.context);
+  if (!scope.ok()) return fail_context(caps);
+  for (const NamedPointer &p : all) {
+    if (p.pointer == nullptr) continue;
+    if (Status s = check_pointer(p.name, p.pointer, caps, pending)) return s;
+  }
+  constexpr int kThreads = 128;
+  LaunchShape launch;
+  launch.kernel = merge_stats_kernel_address();
+  launch.block = dim3(kThreads);
+  launch.grid = grid_of((rows + kThreads - 1) / kThreads);
+  MergeStatsArgs args{parts, rows, part_max, part_sum, row_max, row_sum, lse};
+  const cudaError_t error = pending(enqueue(launch, &args, Overlap::kNone, caps.ordinal, stream));
+  if (error == cudaSuccess) return SOFTMAX_SUCCESS;
+  return fail_cuda(launch_status(error), error, "merging statistics on CUDA device %d: %s (%s)",
+                   static_cast<int>(caps.ordinal), cudaGetErrorName(error),
+                   cudaGetErrorString(error));
+}
+
+}  // namespace softmax

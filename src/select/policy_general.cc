@@ -1,0 +1,128 @@
+// The policies of the general call on CUDA.
+//
+// WARP, BLOCK and CLUSTER hold dense rows in registers and differ by how many threads a row has;
+// ONLINE takes everything, in float64.
+#include <algorithm>
+#include <cinttypes>
+#include <climits>
+
+#include "core/dtype.h"
+#include "core/features.h"
+#include "select/policy.h"
+
+namespace softmax {
+namespace {
+
+constexpr int kWarp = 32;
+constexpr int kVectorBytes = 16;
+constexpr int kMostThreads = 512;  // of a block, for one row
+constexpr int kWarpBlockThreads = 128;
+constexpr int kMostClusterBlocks = 16;
+constexpr int kWideThreads = 256;
+constexpr std::int64_t kWideWarpCols = 1024;
+
+constexpr std::uint32_t kNotInRows =
+    kFeatureInner | kFeatureStrides | kFeatureSoftcap | kFeatureAdditiveMask | kFeatureBackward;
+
+bool takes_rows(const Problem &p, char *why, std::size_t cap) {
+  if ((p.features & (kFeatureInner | kFeatureStrides)) != 0) {
+    return decline(why, cap, "takes rows whose elements lie side by side");
+  }
+  if ((p.features & kNotInRows) != 0) {
+    return decline(why, cap, "has no soft-cap, no additive mask and no backward direction");
+  }
+  if (p.x_dtype == SOFTMAX_DTYPE_F64 || p.y_dtype == SOFTMAX_DTYPE_F64) {
+    return decline(why, cap, "computes in float32, and %s -> %s needs float64",
+                   dtype_name(p.x_dtype), dtype_name(p.y_dtype));
+  }
+  return true;
+}
+
+// `values` a thread, as few threads as hold a row of a block's part; whole warps from one on.
+bool take_rows(const Problem &p, std::int64_t values, int threads, int blocks, Policy *policy,
+               char *why, std::size_t cap) {
+  const int size = dtype_size(p.x_dtype);
+  const int rows_per_block = std::max(1, blocks > 1            ? 1
+                                         : threads < kWarp * 2 ? kWarpBlockThreads / threads
+                                                               : 1);
+  policy->packs = static_cast<int>(values * size / kVectorBytes);
+  policy->threads_per_row = threads;
+  policy->rows_per_block = rows_per_block;
+  policy->row_blocks = blocks;
+  policy->cluster = blocks > 1 ? blocks : 0;
+  policy->vec_bytes = kVectorBytes;
+  if (p.rows > INT_MAX / blocks * std::int64_t{rows_per_block}) {
+    return decline(why, cap, "has no grid for %" PRId64 " rows", p.rows);
+  }
+  return true;
+}
+
+int warps_for(std::int64_t cols, std::int64_t values) {
+  const std::int64_t a_warp = kWarp * values;
+  return static_cast<int>((cols + a_warp - 1) / a_warp);
+}
+
+}  // namespace
+
+bool warp_general_policy(const DeviceCaps &, const Problem &p, Policy *policy, char *why,
+                         std::size_t cap) {
+  if (!takes_rows(p, why, cap)) return false;
+  constexpr std::int64_t kMost = 32;
+  if (p.cols > kWarp * kMost) {
+    return decline(why, cap, "a warp holds at most %d columns", static_cast<int>(kWarp * kMost));
+  }
+  // Few values and many lanes: more of a row's loads are on their way at once.
+  std::int64_t values = std::max(8, kVectorBytes / dtype_size(p.x_dtype));
+  int lanes = 1;
+  while (lanes < kWarp && lanes * values < p.cols) lanes *= 2;
+  while (lanes * values < p.cols) values *= 2;
+  return take_rows(p, values, lanes, 1, policy, why, cap);
+}
+
+bool block_general_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char *why,
+                          std::size_t cap) {
+  if (!takes_rows(p, why, cap)) return false;
+  // Where there are no clusters, twice as many elements a thread rather than two passes.
+  const std::int64_t most_values = caps.compute_capability >= 90 ? 16 : 32;
+  const std::int64_t most = kMostThreads * most_values;
+  if (p.cols > most) {
+    return decline(why, cap, "a block holds at most %" PRId64 " columns", most);
+  }
+  const std::int64_t values = p.cols > kMostThreads * 16 ? 32 : 16;
+  const int warps = std::max(2, warps_for(p.cols, values));
+  return take_rows(p, values, warps * kWarp, 1, policy, why, cap);
+}
+
+bool cluster_general_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char *why,
+                            std::size_t cap) {
+  if (!takes_rows(p, why, cap)) return false;
+  if (caps.compute_capability < 90) {
+    return decline(why, cap, "needs clusters: compute capability 9.0 or above, and this is %d.%d",
+                   caps.compute_capability / 10, caps.compute_capability % 10);
+  }
+  // More than eight blocks are for who has them.
+  const int most_blocks = caps.compute_capability == 90 ? kMostClusterBlocks : 8;
+  std::int64_t values = 16;
+  if (p.cols > most_blocks * kMostThreads * values) values = 32;
+  if (p.cols > most_blocks * kMostThreads * values) {
+    return decline(why, cap, "a cluster holds at most %" PRId64 " columns",
+                   most_blocks * kMostThreads * values);
+  }
+  int blocks = 2;
+  while (blocks * kMostThreads * values < p.cols) blocks *= 2;
+  const int warps = std::max(2, warps_for((p.cols + blocks - 1) / blocks, values));
+  return take_rows(p, values, warps * kWarp, blocks, policy, why, cap);
+}
+
+bool online_general_policy(const DeviceCaps &, const Problem &p, Policy *policy, char *,
+                           std::size_t) {
+  policy->threads_per_row = p.cols <= kWideWarpCols ? kWarp : kWideThreads;
+  policy->rows_per_block = kWideThreads / policy->threads_per_row;
+  return true;
+}
+
+bool no_general_policy(const DeviceCaps &, const Problem &, Policy *, char *why, std::size_t cap) {
+  return decline(why, cap, "takes contiguous rows of the headline types, and nothing else");
+}
+
+}  // namespace softmax
