@@ -48,6 +48,20 @@ class ScaledTerms {
     round_ = kRound + (kUnitExponent - ((log2 + kRound) - kRound));
   }
 
+  // As four numbers, for threads that one of them works for; of near terms alone.
+  SOFTMAX_HD explicit ScaledTerms(const float (&number)[4])
+      : log2_hi_(number[0]),
+        log2_lo_(number[1]),
+        least_(number[2]),
+        round_(number[3]),
+        is_near_(true) {}
+  SOFTMAX_HD void give(float (&number)[4]) const {
+    number[0] = log2_hi_;
+    number[1] = log2_lo_;
+    number[2] = least_;
+    number[3] = round_;
+  }
+
   // False where the exponents are too large for this.
   SOFTMAX_HD bool is_near() const { return is_near_; }
   // What x * s of a term 1 is.
@@ -82,6 +96,7 @@ class ScaledCoarseTerms {
   static constexpr int kTermsTogether = 8;
 
   SOFTMAX_HD ScaledCoarseTerms(float max, const RowScaling &s) : max_(max), log2_(s.log2_hi) {}
+  SOFTMAX_HD ScaledCoarseTerms(float max, float log2) : max_(max), log2_(log2) {}
   SOFTMAX_HD float operator()(float x) const {
     return coarse_power_of_two(fmaf(x - max_, log2_, 64.0f));
   }

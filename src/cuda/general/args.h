@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "core/column_tile.h"
 #include "core/general.h"
 #include "cuda/row_args.h"
 
@@ -23,6 +24,9 @@ struct GeneralArgs {
 
   std::int32_t row_threads;  // that share a row, in a block
   std::int32_t row_blocks;   // that share a row: a cluster, or 1
+  ColumnShape column;        // COLUMN
+  ColumnTile tile;
+  ColumnRoom room;
 
   SOFTMAX_HD const Layout &layout() const { return general.layout; }
   // The row is a one-hot: see row_scale in softmax.h.

@@ -20,5 +20,7 @@ const void *merge_stats_kernel_address();
 const void *general_wide_kernel_address();
 // Of dense rows, `packs` 16-byte words a thread.
 const void *general_rows_kernel_for(std::int32_t x_dtype, std::int32_t packs);
+// Of rows that lie across memory.
+const void *column_kernel_for(std::int32_t x_dtype);
 
 }  // namespace softmax
