@@ -220,10 +220,11 @@ enum {
  * each is right for every M, N, type and alignment, and they are what faster ones are measured
  * against. 10 to 14 read x once: WARP and BLOCK take rows that fit in registers, TILE rows of up to
  * 4 KB, CLUSTER rows of up to 2 MB (1 MB in float64 and from 16 bits to float32), GRID any. TILE,
- * CLUSTER and GRID need compute capability 9.0 or above. COLUMN has its number and is refused with
- * 2001 until it exists. A CPU handle takes AUTO, NAIVE, VECTOR, ONLINE and REFERENCE. An algorithm
- * that cannot run a problem is refused with 2001 and a sentence that says why: another one never
- * takes its place silently.
+ * CLUSTER and GRID need compute capability 9.0 or above. COLUMN is the general call's: it reads x
+ * once too, where the softmax axis is not innermost and neighbouring rows are neighbours in memory.
+ * A CPU handle takes AUTO, NAIVE, VECTOR, ONLINE and REFERENCE. An algorithm that cannot run a
+ * problem is refused with 2001 and a sentence that says why: another one never takes its place
+ * silently.
  * docs/algorithms.md has a section on each.
  */
 enum {
@@ -239,7 +240,7 @@ enum {
   SOFTMAX_ALGO_TILE = 12,        /* read once: runs of short rows by bulk asynchronous copy */
   SOFTMAX_ALGO_CLUSTER = 13,     /* read once: row over the blocks of a thread-block cluster */
   SOFTMAX_ALGO_GRID = 14,        /* read once where it fits on chip: row over many blocks */
-  SOFTMAX_ALGO_COLUMN = 15,      /* softmax axis not innermost (not yet) */
+  SOFTMAX_ALGO_COLUMN = 15,      /* read once: softmax axis not innermost, in shared memory */
   SOFTMAX_ALGO_REFERENCE = 1000  /* slow and obvious, float64 inside; never chosen by AUTO */
 };
 

@@ -39,7 +39,11 @@ constexpr int kColumnWidthBytes = 64;
 // multiprocessor.
 constexpr int kColumnThreadBytes = 256;
 
-// `held_size`: of an element as it is held, 4 or 2 bytes.
+constexpr std::int64_t kColumnStaticBytes = 1024;  // of a block's shared memory, beside the rest
+
+// Of an element as it is held: 8-bit ones as 16-bit ones.
+constexpr int column_held_size(int size) { return size < 2 ? 2 : size; }
+
 constexpr ColumnShape column_shape(std::int64_t cols, int held_size, int most_blocks) {
   std::int64_t blocks = 1;
   while (blocks < most_blocks && (cols + blocks - 1) / blocks > kColumnPart) blocks *= 2;
@@ -92,26 +96,13 @@ SOFTMAX_HD int column_position(const ColumnShape &shape, const ColumnTile &tile,
          lane / tile.quad_rows;
 }
 
-// Groups of a block, a power of two: whole warps, no more than the rows need, in shared memory of
-// `most_bytes` for a thread's row of them and what it holds.
-inline std::int32_t column_width(const ColumnShape &shape, ColumnTile tile, int held_size) {
-  const int threads = tile.axis_threads(shape.threads);
-  std::int32_t width = 1;
-  while (2 * width * threads <= kColumnThreads) width *= 2;
-  while (width * kQuad * held_size < kColumnWidthBytes &&
-         2 * width * threads <= kColumnMostThreads) {
-    width *= 2;
-  }
-  while (width > 1 && width / 2 * threads >= 32 && width / 2 >= tile.groups) width /= 2;
-  return width;
-}
-
 // A block's dynamic shared memory, in bytes from its beginning.
 struct ColumnRoom {
   std::int32_t numbers;  // of rows; the quads come before them
   std::int32_t parts;    // of rows' maxima and sums, by warps
-  std::int32_t sent;     // the same, by the blocks of a cluster
-  std::int32_t left;     // which rows are left for wide_row.cuh
+  std::int32_t sent;     // the same, by the blocks of a cluster: twice
+  std::int32_t sent_bytes;
+  std::int32_t left;  // which rows are left for wide_row.cuh
   std::int32_t masks;
   std::int64_t bytes;
 };
@@ -134,17 +125,55 @@ inline ColumnRoom column_room(const ColumnShape &shape, const ColumnTile &tile, 
   const std::int64_t numbers = (quads * kQuad * held_size + 15) / 16 * 16;
   const std::int64_t parts = numbers + rows * kColumnNumbersBytes;
   const std::int64_t sent = parts + rows * column_parts(shape, tile) * kColumnPartBytes;
-  const std::int64_t left =
-      sent + (shape.blocks > 1 ? 2 * rows * shape.blocks * kColumnPartBytes : 0);
+  const std::int64_t sent_bytes = shape.blocks > 1 ? rows * shape.blocks * kColumnPartBytes : 0;
+  const std::int64_t left = sent + 2 * sent_bytes;
   const std::int64_t masks = left + (rows + 15) / 16 * 16;
   ColumnRoom room;
   room.numbers = static_cast<std::int32_t>(numbers);
   room.parts = static_cast<std::int32_t>(parts);
   room.sent = static_cast<std::int32_t>(sent);
+  room.sent_bytes = static_cast<std::int32_t>(sent_bytes);
   room.left = static_cast<std::int32_t>(left);
   room.masks = static_cast<std::int32_t>(masks);
   room.bytes = masks + (has_mask ? quads * kQuad : 0);
   return room;
+}
+
+// The rows of a call, `inner` neighbouring ones at a time, but for the width of a tile and whether
+// quads are words.
+inline ColumnTile column_tile(const ColumnShape &shape, std::int64_t rows, std::int64_t inner) {
+  ColumnTile tile = {};
+  tile.inner = inner;
+  tile.quad_rows = inner == 2 && shape.threads > 1 ? 2 : kQuad;
+  const std::int64_t inner_groups = (inner + tile.quad_rows - 1) / tile.quad_rows;
+  tile.inner_groups = static_cast<std::int32_t>(inner_groups);
+  tile.groups = rows / inner * inner_groups;
+  tile.width = 1;
+  return tile;
+}
+
+// How wide a tile is: whole warps, no more than there are rows, in at most `most_bytes` of shared
+// memory; 0 where there is no such width. Where that leaves multiprocessors without a block, tiles
+// are as narrow as memory moves them well.
+inline std::int32_t column_width(const ColumnShape &shape, ColumnTile tile, int held_size,
+                                 bool has_mask, std::int64_t most_bytes, int multiprocessors) {
+  const int threads = tile.axis_threads(shape.threads);
+  const auto is_too_large = [&] {
+    return column_room(shape, tile, held_size, has_mask).bytes > most_bytes;
+  };
+  // Whether a row of the tile is as long in memory as it has to be.
+  const auto is_wide = [&](int width) {
+    return width * kQuad * held_size >= kColumnWidthBytes || width >= tile.inner_groups;
+  };
+  while (2 * tile.width * threads <= kColumnThreads) tile.width *= 2;
+  while (!is_wide(tile.width) && 2 * tile.width * threads <= kColumnMostThreads) tile.width *= 2;
+  while (tile.width / 2 * threads >= 32) {
+    const std::int64_t blocks = (tile.groups + tile.width - 1) / tile.width * shape.blocks;
+    const bool is_idle = blocks < 2 * std::int64_t{multiprocessors} && is_wide(tile.width / 2);
+    if (!is_idle && tile.width / 2 < tile.groups && !is_too_large()) break;
+    tile.width /= 2;
+  }
+  return is_too_large() ? 0 : tile.width;
 }
 
 }  // namespace softmax

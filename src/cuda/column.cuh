@@ -270,6 +270,7 @@ class ColumnCall {
 #pragma unroll 1
     for (int first = 0; first < args_.column.quads; first += kTogether) {
       bool is_pieces[kTogether];
+      bool is_word[kTogether] = {};  // of 8-bit elements, which are not held as they are
       bool has_pieces = false;
 #pragma unroll
       for (int k = 0; k < kTogether; ++k) {
@@ -283,6 +284,7 @@ class ColumnCall {
           is_pieces[k] = is_there && !is_whole;
         } else {
           is_pieces[k] = is_there;
+          is_word[k] = is_there && is_whole;
         }
         has_pieces = has_pieces || is_pieces[k];
       }
@@ -290,14 +292,17 @@ class ColumnCall {
         std::uint32_t bits[kTogether][kQuad];
 #pragma unroll
         for (int k = 0; k < kTogether; ++k) {
+          std::uint32_t word = 0;
+          if (is_word[k]) word = *reinterpret_cast<const std::uint32_t *>(x + k * quad_step);
 #pragma unroll
           for (int i = 0; i < kQuad; ++i) {
             const bool is_element =
                 is_pieces[k] && at + k * args_.column.threads + position_step(i) < lane.end[i];
             bits[k][i] = nothing(lane.is_negative[i]);
-            if (is_element) {
-              bits[k][i] = element_bits(x + k * quad_step + lane_offset(step, i));
-              bits[k][i] = held_bits(bits[k][i]);
+            if (is_word[k]) {
+              bits[k][i] = held_bits(word >> (8 * i) & 0xffu);
+            } else if (is_element) {
+              bits[k][i] = held_bits(element_bits(x + k * quad_step + lane_offset(step, i)));
             }
           }
         }
@@ -435,30 +440,28 @@ class ColumnCall {
       }
     }
     __syncthreads();
-    if (args_.row_blocks == 1) {
-      for_rows(parts, count, [&](int r, int part, const V &all) {
-        if (part == 0) finish(r, all);
-      });
-    } else {
+    V *from = parts;
+    int from_count = count;
 #if SOFTMAX_BULK_COPY
+    if (args_.row_blocks > 1) {
       const auto cluster = cooperative_groups::this_cluster();
       // Two of them: who is one exchange ahead does not write where others still read.
-      V *const sent = reinterpret_cast<V *>(room_ + args_.room.sent) +
-                      exchange_ * args_.tile.rows() * args_.row_blocks;
+      from = reinterpret_cast<V *>(room_ + args_.room.sent + exchange_ * args_.room.sent_bytes);
+      from_count = args_.row_blocks;
       if (is_first_exchange_) cuda::ptx::barrier_cluster_wait(cuda::ptx::sem_acquire);
-      is_first_exchange_ = false;
       for_rows(parts, count, [&](int r, int part, const V &all) {
-        for (int to = part; to < args_.row_blocks; to += count) {
-          *cluster.map_shared_rank(&sent[r * args_.row_blocks + rank_], to) = all;
+        for (int to = part; to < from_count; to += count) {
+          *cluster.map_shared_rank(&from[r * from_count + rank_], to) = all;
         }
       });
       cluster.sync();
+      is_first_exchange_ = false;
       exchange_ ^= 1;
-      for_rows(sent, args_.row_blocks, [&](int r, int part, const V &all) {
-        if (part == 0) finish(r, all);
-      });
-#endif
     }
+#endif
+    for_rows(from, from_count, [&](int r, int part, const V &all) {
+      if (part == 0) finish(r, all);
+    });
     __syncthreads();
   }
   // use(row, part, what its parts come to), by as many threads a row as it has parts.
@@ -551,9 +554,7 @@ class ColumnCall {
 #pragma unroll
     for (int i = 0; i < kQuad; ++i) {
       const ColumnNumbers *const from = &numbers()[tile_row(i)];
-      const float4 terms = *reinterpret_cast<const float4 *>(from->terms);
-      const float4 more = *reinterpret_cast<const float4 *>(&from->max);
-      lanes.of[i] = {{terms.x, terms.y, terms.z, terms.w}, more.x, {more.y, more.z, more.w}};
+      lanes.of[i] = *from;
     }
     return lanes;
   }
@@ -579,7 +580,8 @@ class ColumnCall {
 #pragma unroll
         for (int k = 0; k < kTogether; ++k) {
           const bool is_one = value[k][i] == lane.of[i].max;
-          term[k] = is_one ? 0.0f : make(value[k][i]);
+          const float made = make(value[k][i]);
+          term[k] = is_one ? 0.0f : made;
           sums[i].ones += is_one ? 1.0f : 0.0f;
         }
         sums[i].others += double(added(term));
@@ -680,8 +682,8 @@ class ColumnCall {
       return;
     }
     if (sink > -Limits<double>::infinity()) {
-      const double reference = is_coarse() ? double(max) * scaling_of(row).size
-                                           : ScaledTerms(n.terms).reference();
+      const double reference =
+          is_coarse() ? double(max) * scaling_of(row).size : ScaledTerms(n.terms).reference();
       total += 0x1p64 * exp(sink - reference);
     }
     put_factor(1.0 / total, n.number);
@@ -734,10 +736,10 @@ class ColumnCall {
       get(first, value);
       if (is_log && is_given) {
         change(value, [&](int i, float x) {
-          double size, log_sum;
-          memcpy(&size, lane.of[i].terms, sizeof size);
-          memcpy(&log_sum, lane.of[i].terms + 2, sizeof log_sum);
-          return static_cast<float>((double(x) * size - double(lane.of[i].max)) - log_sum);
+          // Where few come there are no registers for it.
+          const ColumnNumbers *const n = &numbers()[tile_row(i)];
+          const volatile double *const wide = reinterpret_cast<const double *>(n->terms);
+          return static_cast<float>((double(x) * wide[0] - double(lane.of[i].max)) - wide[1]);
         });
       } else if (is_log) {
         change(value, [&](int i, float x) {
@@ -836,7 +838,7 @@ __global__ void __launch_bounds__(kColumnMostThreads, 2)
   __shared__ int any_left;
 #if SOFTMAX_BULK_COPY
   // Before anyone writes to another block's shared memory, that block has to be there: see reduce.
-  if (args.row_blocks > 1) cuda::ptx::barrier_cluster_arrive(cuda::ptx::sem_release);
+  if (args.row_blocks > 1) cuda::ptx::barrier_cluster_arrive(cuda::ptx::sem_relaxed);
 #endif
   ColumnCall<X> call(args, room, &any_left);
   call.run();

@@ -159,4 +159,10 @@ bool reference_policy(const DeviceCaps &, const Problem &, Policy *policy, char 
   return true;
 }
 
+// Of the plain call, whose rows are dense.
+bool column_policy(const DeviceCaps &, const Problem &, Policy *, char *why, std::size_t cap) {
+  return decline(why, cap,
+                 "takes rows that lie side by side: a softmax axis that is not innermost");
+}
+
 }  // namespace softmax

@@ -29,8 +29,10 @@ PolicyFunction tile_policy;
 PolicyFunction cluster_policy;
 PolicyFunction grid_policy;
 PolicyFunction reference_policy;
+PolicyFunction column_policy;
 
 // Of the general call on CUDA: of problems with features.
+PolicyFunction column_general_policy;
 PolicyFunction warp_general_policy;
 PolicyFunction block_general_policy;
 PolicyFunction cluster_general_policy;

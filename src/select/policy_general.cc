@@ -1,11 +1,12 @@
 // The policies of the general call on CUDA.
 //
 // WARP, BLOCK and CLUSTER hold dense rows in registers and differ by how many threads a row has;
-// ONLINE takes everything, in float64.
+// COLUMN holds rows that lie across memory; ONLINE takes everything, in float64.
 #include <algorithm>
 #include <cinttypes>
 #include <climits>
 
+#include "core/column_tile.h"
 #include "core/dtype.h"
 #include "core/features.h"
 #include "select/policy.h"
@@ -21,14 +22,11 @@ constexpr int kMostClusterBlocks = 16;
 constexpr int kWideThreads = 256;
 constexpr std::int64_t kWideWarpCols = 1024;
 
-constexpr std::uint32_t kNotInRows =
-    kFeatureInner | kFeatureStrides | kFeatureSoftcap | kFeatureAdditiveMask | kFeatureBackward;
+constexpr std::uint32_t kNotHeld = kFeatureSoftcap | kFeatureAdditiveMask | kFeatureBackward;
 
-bool takes_rows(const Problem &p, char *why, std::size_t cap) {
-  if ((p.features & (kFeatureInner | kFeatureStrides)) != 0) {
-    return decline(why, cap, "takes rows whose elements lie side by side");
-  }
-  if ((p.features & kNotInRows) != 0) {
+// What all that hold rows on chip have in common.
+bool takes_values(const Problem &p, char *why, std::size_t cap) {
+  if ((p.features & kNotHeld) != 0) {
     return decline(why, cap, "has no soft-cap, no additive mask and no backward direction");
   }
   if (p.x_dtype == SOFTMAX_DTYPE_F64 || p.y_dtype == SOFTMAX_DTYPE_F64) {
@@ -36,6 +34,19 @@ bool takes_rows(const Problem &p, char *why, std::size_t cap) {
                    dtype_name(p.x_dtype), dtype_name(p.y_dtype));
   }
   return true;
+}
+
+bool takes_rows(const Problem &p, char *why, std::size_t cap) {
+  if ((p.features & (kFeatureInner | kFeatureStrides)) != 0) {
+    return decline(why, cap, "takes rows whose elements lie side by side");
+  }
+  return takes_values(p, why, cap);
+}
+
+// More than eight blocks are for who has them.
+int most_cluster_blocks(const DeviceCaps &caps) {
+  if (caps.compute_capability < 90) return 1;
+  return caps.compute_capability == 90 ? kMostClusterBlocks : 8;
 }
 
 // `values` a thread, as few threads as hold a row of a block's part; whole warps from one on.
@@ -100,8 +111,7 @@ bool cluster_general_policy(const DeviceCaps &caps, const Problem &p, Policy *po
     return decline(why, cap, "needs clusters: compute capability 9.0 or above, and this is %d.%d",
                    caps.compute_capability / 10, caps.compute_capability % 10);
   }
-  // More than eight blocks are for who has them.
-  const int most_blocks = caps.compute_capability == 90 ? kMostClusterBlocks : 8;
+  const int most_blocks = most_cluster_blocks(caps);
   std::int64_t values = 16;
   if (p.cols > most_blocks * kMostThreads * values) values = 32;
   if (p.cols > most_blocks * kMostThreads * values) {
@@ -112,6 +122,42 @@ bool cluster_general_policy(const DeviceCaps &caps, const Problem &p, Policy *po
   while (blocks * kMostThreads * values < p.cols) blocks *= 2;
   const int warps = std::max(2, warps_for((p.cols + blocks - 1) / blocks, values));
   return take_rows(p, values, warps * kWarp, blocks, policy, why, cap);
+}
+
+// Of rows without number side by side: a launch makes tiles that suit the rows that there are.
+bool column_general_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char *why,
+                           std::size_t cap) {
+  if ((p.features & kFeatureInner) == 0) {
+    return decline(why, cap,
+                   "takes rows that lie side by side: a softmax axis that is not innermost");
+  }
+  if (!takes_values(p, why, cap)) return false;
+  const int held_size = column_held_size(dtype_size(p.x_dtype));
+  const bool has_mask = (p.features & kFeatureBoolMask) != 0;
+  const ColumnShape shape = column_shape(p.cols, held_size, most_cluster_blocks(caps));
+  ColumnTile tile = column_tile(shape, p.rows, p.rows);
+  tile.quad_rows = kQuad;
+  tile.groups = INT32_MAX;
+  tile.inner_groups = INT32_MAX;
+  tile.width = column_width(shape, tile, held_size, has_mask,
+                            caps.smem_per_block_bytes - kColumnStaticBytes, caps.sm_count);
+  if (tile.width == 0) {
+    return decline(why, cap,
+                   "holds rows in the shared memory of at most %d blocks, and %" PRId64
+                   " columns do not fit",
+                   most_cluster_blocks(caps), p.cols);
+  }
+  if (p.rows > INT_MAX / shape.blocks) {
+    return decline(why, cap, "has no grid for %" PRId64 " rows", p.rows);
+  }
+  policy->threads_per_row = shape.threads;
+  policy->rows_per_block = tile.rows();
+  policy->packs = shape.quads;
+  policy->row_blocks = shape.blocks;
+  policy->cluster = shape.blocks > 1 ? shape.blocks : 0;
+  policy->vec_bytes = kQuad * dtype_size(p.x_dtype);
+  policy->smem_bytes = column_room(shape, tile, held_size, has_mask).bytes;
+  return true;
 }
 
 bool online_general_policy(const DeviceCaps &, const Problem &p, Policy *policy, char *,

@@ -14,7 +14,7 @@ namespace {
 
 // In the order in which a log lists them. The ladder comes last, from its top.
 constexpr Candidate kCandidates[] = {
-    {SOFTMAX_ALGO_COLUMN, true, false, nullptr},
+    {SOFTMAX_ALGO_COLUMN, true, false, column_policy},
     {SOFTMAX_ALGO_WARP, true, false, warp_policy},
     {SOFTMAX_ALGO_BLOCK, true, false, block_policy},
     {SOFTMAX_ALGO_TILE, true, false, tile_policy},
@@ -31,7 +31,7 @@ constexpr Candidate kCandidates[] = {
 
 // The same of problems with features, on CUDA.
 constexpr Candidate kGeneralCandidates[] = {
-    {SOFTMAX_ALGO_COLUMN, true, false, nullptr},
+    {SOFTMAX_ALGO_COLUMN, true, false, column_general_policy},
     {SOFTMAX_ALGO_WARP, true, false, warp_general_policy},
     {SOFTMAX_ALGO_BLOCK, true, false, block_general_policy},
     {SOFTMAX_ALGO_TILE, true, false, no_general_policy},
@@ -213,7 +213,7 @@ SelectOutcome select(const DeviceCaps &caps, std::int32_t algo, const Problem &p
   if (caps.is_cuda && problem.is_general()) {
     constexpr Candidates general{kGeneralCandidates,
                                  sizeof kGeneralCandidates / sizeof kGeneralCandidates[0]};
-    const TuningTable table = general_table(caps, problem.cols);
+    const TuningTable table = general_table(caps, problem.features);
     return select_from(general, table, table, caps, algo, problem, sink, selection);
   }
   return select_from(candidates, tuning_table(caps, problem.x_dtype, problem.cols),

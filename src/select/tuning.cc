@@ -2,6 +2,7 @@
 #include "select/tuning.h"
 
 #include "core/dtype.h"
+#include "core/features.h"
 #include "softmax.h"
 
 namespace softmax {
@@ -112,13 +113,15 @@ constexpr TuningRow kSm75F64[] = {
 
 // ---- the general call ----
 //
-// By what holds a row.
+// By what holds a row. Rows that lie across memory are COLUMN's where it holds them, and ONLINE's
+// beyond that.
 
 constexpr TuningRow kSm90General[] = {
     {1024, SOFTMAX_ALGO_WARP},
     {8192, SOFTMAX_ALGO_BLOCK},
     {kNoLimit, SOFTMAX_ALGO_CLUSTER},
 };
+constexpr TuningRow kGeneralInner[] = {{kNoLimit, SOFTMAX_ALGO_COLUMN}};
 constexpr TuningRow kSm75General[] = {
     {1024, SOFTMAX_ALGO_WARP},
     {kNoLimit, SOFTMAX_ALGO_BLOCK},
@@ -208,8 +211,9 @@ constexpr bool sound(const TuningRow (&rows)[Count]) {
 }
 
 static_assert(sound(kSm90F32) && sound(kSm90F32Odd) && sound(kSm90Half) && sound(kSm90HalfOdd) &&
-                  sound(kSm90F64) && sound(kSm90General) && sound(kSm75General) && sound(kSm90F64Odd) && sound(kSm75F32) && sound(kSm75Half) &&
-                  sound(kSm75HalfOdd) && sound(kSm75F64) && sound(kLadderF32) &&
+                  sound(kSm90F64) && sound(kSm90General) && sound(kSm75General) &&
+                  sound(kGeneralInner) && sound(kSm90F64Odd) && sound(kSm75F32) &&
+                  sound(kSm75Half) && sound(kSm75HalfOdd) && sound(kSm75F64) && sound(kLadderF32) &&
                   sound(kLadderF32Odd) && sound(kLadderHalf) && sound(kLadderHalfOdd) &&
                   sound(kLadderF64) && sound(kCpuF32) && sound(kCpuHalf) && sound(kCpuF64),
               "a table rises, ends without a limit, and keeps its bits over M");
@@ -249,7 +253,8 @@ TuningTable tuning_table(const DeviceCaps &caps, std::int32_t x_dtype, std::int6
   }
 }
 
-TuningTable general_table(const DeviceCaps &caps, std::int64_t) {
+TuningTable general_table(const DeviceCaps &caps, std::uint32_t features) {
+  if ((features & kFeatureInner) != 0) return table("general inner", kGeneralInner);
   return caps.compute_capability < 90 ? table("sm_75 general", kSm75General)
                                       : table("sm_90 general", kSm90General);
 }

@@ -52,8 +52,8 @@ struct TuningTable {
 // of 16 bytes decides with, since it decides how most rows are aligned.
 TuningTable tuning_table(const DeviceCaps &caps, std::int32_t x_dtype, std::int64_t cols);
 
-// The same of the general call on CUDA.
-TuningTable general_table(const DeviceCaps &caps, std::int64_t cols);
+// The same of the general call on CUDA, by how rows lie.
+TuningTable general_table(const DeviceCaps &caps, std::uint32_t features);
 
 // What is left where the table's algorithm, and every other that reads a row once, declines:
 // algorithms 1 to 6, which take everything.

@@ -1,5 +1,5 @@
-// What follows from a row's maximum and sums, for the general call's kernels that hold rows on chip:
-// its statistics, and the logarithm of its sum.
+// What follows from a row's maximum and sums, for the general call's kernels that hold rows on
+// chip: its statistics, and the logarithm of its sum.
 #pragma once
 
 #include "core/scaled_exp.h"

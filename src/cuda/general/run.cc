@@ -39,8 +39,46 @@ void plan_wide(const Policy &policy, const Problem &problem, GeneralLaunch *laun
   launch->grid = grid_of((problem.rows + policy.rows_per_block - 1) / policy.rows_per_block);
 }
 
-GeneralLaunch plan(const Policy &policy, const Problem &problem, const General &general,
-                   const GeneralBuffers &buffers) {
+// Whether the quads of a tensor are aligned words of it.
+bool has_whole_quads(const Layout &layout, int tensor, const void *data, int size,
+                     const ColumnTile &tile) {
+  const int last = layout.dims - 1;
+  const std::int64_t axis = layout.axis_stride[tensor];
+  bool is_whole = reinterpret_cast<std::uintptr_t>(data) % (kQuad * size) == 0 &&
+                  layout.stride[tensor][last] == 1 &&
+                  (tile.positions() == 1 ? axis % kQuad == 0 : axis == tile.quad_rows);
+  for (int d = 0; d < last; ++d) is_whole = is_whole && layout.stride[tensor][d] % kQuad == 0;
+  return is_whole;
+}
+
+void plan_column(const DeviceCaps &caps, const Policy &policy, const Problem &problem,
+                 GeneralLaunch *launch) {
+  GeneralArgs &args = launch->args;
+  const Layout &layout = args.layout();
+  const int held_size = column_held_size(dtype_size(problem.x_dtype));
+  const bool has_mask = args.general.mask_kind == SOFTMAX_MASK_BOOL_KEEP;
+  ColumnShape &shape = args.column;
+  ColumnTile &tile = args.tile;
+  shape = {policy.row_blocks, policy.threads_per_row, policy.packs};
+  tile = column_tile(shape, problem.rows, layout.extent[layout.dims - 1]);
+  tile.width = column_width(shape, tile, held_size, has_mask,
+                            caps.smem_per_block_bytes - kColumnStaticBytes, caps.sm_count);
+  tile.x_is_whole =
+      has_whole_quads(layout, kTensorX, args.buffers.x, dtype_size(problem.x_dtype), tile);
+  tile.y_is_whole =
+      has_whole_quads(layout, kTensorY, args.buffers.y, dtype_size(problem.y_dtype), tile);
+  tile.mask_is_whole = has_whole_quads(layout, kTensorMask, args.buffers.mask, 1, tile);
+  args.room = column_room(shape, tile, held_size, has_mask);
+  args.row_blocks = shape.blocks;
+  launch->kernel = column_kernel_for(problem.x_dtype);
+  launch->block = dim3(static_cast<unsigned>(tile.axis_threads(shape.threads) * tile.width));
+  launch->grid = grid_of((tile.groups + tile.width - 1) / tile.width * shape.blocks);
+  launch->cluster = static_cast<unsigned>(policy.cluster);
+  launch->smem_bytes = static_cast<std::size_t>(args.room.bytes);
+}
+
+GeneralLaunch plan(const DeviceCaps &caps, const Policy &policy, const Problem &problem,
+                   const General &general, const GeneralBuffers &buffers) {
   GeneralLaunch launch;
   GeneralArgs &args = launch.args;
   args.general = general;
@@ -55,6 +93,8 @@ GeneralLaunch plan(const Policy &policy, const Problem &problem, const General &
   args.row_blocks = 1;
   if (policy.algo == SOFTMAX_ALGO_ONLINE) {
     plan_wide(policy, problem, &launch);
+  } else if (policy.algo == SOFTMAX_ALGO_COLUMN) {
+    plan_column(caps, policy, problem, &launch);
   } else {
     plan_rows(policy, problem, &launch);
   }
@@ -92,7 +132,7 @@ Status cuda_check_general_buffers(const DeviceCaps &caps, const CudaDevice &devi
 Status cuda_run_general(const DeviceCaps &caps, const CudaDevice &device, const Policy &policy,
                         const Problem &problem, const General &general,
                         const GeneralBuffers &buffers, softmax_stream_t stream) {
-  GeneralLaunch launch = plan(policy, problem, general, buffers);
+  GeneralLaunch launch = plan(caps, policy, problem, general, buffers);
   if (launch.kernel == nullptr) {
     return fail(SOFTMAX_STATUS_INTERNAL, "no %s kernel for the general call, %s -> %s",
                 algo_name(policy.algo), dtype_name(problem.x_dtype), dtype_name(problem.y_dtype));
