@@ -165,7 +165,12 @@ inline std::int32_t column_width(const ColumnShape &shape, ColumnTile tile, int 
   const auto is_wide = [&](int width) {
     return width * kQuad * held_size >= kColumnWidthBytes || width >= tile.inner_groups;
   };
-  while (2 * tile.width * threads <= kColumnThreads) tile.width *= 2;
+  while (2 * tile.width * threads <= kColumnThreads / 2) tile.width *= 2;
+  // Small blocks leave less shared memory over; larger ones are for length.
+  while (tile.width * kQuad * held_size < 2 * kColumnWidthBytes &&
+         2 * tile.width * threads <= kColumnThreads) {
+    tile.width *= 2;
+  }
   while (!is_wide(tile.width) && 2 * tile.width * threads <= kColumnMostThreads) tile.width *= 2;
   while (tile.width / 2 * threads >= 32) {
     const std::int64_t blocks = (tile.groups + tile.width - 1) / tile.width * shape.blocks;
