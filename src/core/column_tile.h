@@ -68,8 +68,8 @@ struct ColumnTile {
   bool y_is_whole;
   bool mask_is_whole;
 
-  SOFTMAX_HD int positions() const { return kQuad / quad_rows; }  // of a quad
-  SOFTMAX_HD int rows() const { return width * quad_rows; }       // of a block
+  SOFTMAX_HD int positions() const { return quad_rows == kQuad ? 1 : 2; }  // of a quad
+  SOFTMAX_HD int rows() const { return width * quad_rows; }                // of a block
   SOFTMAX_HD int axis_threads(int shape_threads) const { return shape_threads / positions(); }
 };
 
@@ -93,7 +93,7 @@ SOFTMAX_HD ColumnRows column_rows(const ColumnTile &tile, std::int64_t group) {
 SOFTMAX_HD int column_position(const ColumnShape &shape, const ColumnTile &tile, int rank,
                                int thread, int quad, int lane) {
   return static_cast<int>(rank * shape.part()) + quad * shape.threads + thread * tile.positions() +
-         lane / tile.quad_rows;
+         (tile.positions() == 1 ? 0 : lane / 2);
 }
 
 // A block's dynamic shared memory, in bytes from its beginning.

@@ -272,14 +272,15 @@ class ColumnCall {
       bool is_pieces[kTogether];
       bool is_word[kTogether] = {};  // of 8-bit elements, which are not held as they are
       bool has_pieces = false;
+      const X *from = x;
 #pragma unroll
-      for (int k = 0; k < kTogether; ++k) {
+      for (int k = 0; k < kTogether; ++k, from += quad_step) {
         const bool is_there = first + k < args_.column.quads;
         const bool is_whole =
             args_.tile.x_is_whole && at + k * args_.column.threads + last_step < lane.least_end;
         if constexpr (sizeof(X) > 1) {
           if (is_there && is_whole) {
-            __pipeline_memcpy_async(to + k * blockDim.x, x + k * quad_step, sizeof(Quad<H>));
+            __pipeline_memcpy_async(to + k * blockDim.x, from, sizeof(Quad<H>));
           }
           is_pieces[k] = is_there && !is_whole;
         } else {
@@ -312,7 +313,7 @@ class ColumnCall {
         }
       }
       at += kTogether * args_.column.threads;
-      x += kTogether * quad_step;
+      x = from;
       to += kTogether * blockDim.x;
     }
   }
@@ -350,6 +351,11 @@ class ColumnCall {
   template <int kCount>
   __device__ __forceinline__ void get(int first, float (&value)[kCount][kQuad]) const {
     const Quad<H> *const from = quads() + first * static_cast<int>(blockDim.x);
+    if (first + kCount <= args_.column.quads) {
+#pragma unroll
+      for (int k = 0; k < kCount; ++k) from[k * static_cast<int>(blockDim.x)].unpack(value[k]);
+      return;
+    }
 #pragma unroll
     for (int k = 0; k < kCount; ++k) {
       if (first + k < args_.column.quads) {
@@ -728,6 +734,7 @@ class ColumnCall {
       least_end = min(least_end, ends[i]);
     }
     const Steps step = steps(kTensorY);
+    const std::int64_t quad_step = args_.column.threads * step.axis;
     int at = position(0);
     std::int64_t y = y_begin_ + at * step.axis;
 #pragma unroll 1
@@ -756,41 +763,48 @@ class ColumnCall {
             return ScaledCoarseTerms(lane.of[i].max, lane.of[i].terms[0])(x);
           });
         }
-        change(value, [&](int i, float term) {
-          term *= lane.of[i].number[2];
-          return fmaf(term, lane.of[i].number[0], term * lane.of[i].number[1]);
-        });
+        if (is_precise) {
+          change(value, [&](int i, float term) {
+            term *= lane.of[i].number[2];
+            return fmaf(term, lane.of[i].number[0], term * lane.of[i].number[1]);
+          });
+        } else {
+          change(value, [&](int i, float term) {
+            return (term * lane.of[i].number[2]) * lane.of[i].number[0];
+          });
+        }
       }
-      store_as(first, at, y, step, ends, least_end, value);
+      store_as(first, at, y, step, quad_step, ends, least_end, value);
       at += kStoredTogether * args_.column.threads;
-      y += kStoredTogether * args_.column.threads * step.axis;
+      y += kStoredTogether * quad_step;
     }
   }
 
   __device__ __forceinline__ void store_as(int first, int at, std::int64_t y, const Steps &step,
-                                           const int (&ends)[kQuad], int least_end,
-                                           const Values &value) const {
+                                           std::int64_t quad_step, const int (&ends)[kQuad],
+                                           int least_end, const Values &value) const {
     switch (args_.y_dtype) {
-      case SOFTMAX_DTYPE_F16: return put_y<__half>(first, at, y, step, ends, least_end, value);
+      case SOFTMAX_DTYPE_F16:
+        return put_y<__half>(first, at, y, step, quad_step, ends, least_end, value);
       case SOFTMAX_DTYPE_BF16:
-        return put_y<__nv_bfloat16>(first, at, y, step, ends, least_end, value);
+        return put_y<__nv_bfloat16>(first, at, y, step, quad_step, ends, least_end, value);
       case SOFTMAX_DTYPE_F8_E4M3:
-        return put_y<f8_e4m3_t>(first, at, y, step, ends, least_end, value);
+        return put_y<f8_e4m3_t>(first, at, y, step, quad_step, ends, least_end, value);
       case SOFTMAX_DTYPE_F8_E5M2:
-        return put_y<f8_e5m2_t>(first, at, y, step, ends, least_end, value);
-      default: return put_y<float>(first, at, y, step, ends, least_end, value);
+        return put_y<f8_e5m2_t>(first, at, y, step, quad_step, ends, least_end, value);
+      default: return put_y<float>(first, at, y, step, quad_step, ends, least_end, value);
     }
   }
   template <typename Y>
   __device__ __forceinline__ void put_y(int first, int at, std::int64_t y_at, const Steps &step,
-                                        const int (&ends)[kQuad], int least_end,
-                                        const Values &value) const {
+                                        std::int64_t quad_step, const int (&ends)[kQuad],
+                                        int least_end, const Values &value) const {
     Y *const y = static_cast<Y *>(args_.buffers.y) + y_at;
 #pragma unroll
     for (int k = 0; k < kStoredTogether; ++k) {
       if (first + k >= args_.column.quads) continue;
       const int quad_at = at + k * args_.column.threads;
-      Y *const to = y + k * args_.column.threads * step.axis;
+      Y *const to = y + k * quad_step;
       float result[kQuad];
 #pragma unroll
       for (int i = 0; i < kQuad; ++i) {
