@@ -97,20 +97,7 @@ class ColumnCall {
   __device__ __forceinline__ void find_max() {
     quads_.wait();
     ColumnMax max[kQuad];
-#pragma unroll
-    for (int i = 0; i < kQuad; ++i) max[i] = ColumnMax::none();
-#pragma unroll 1
-    for (int first = 0; first < args_.column.quads; first += kTogether) {
-      float value[kTogether][kQuad];
-      quads_.get(first, value);
-      if (quads_.has_to_be_fixed()) quads_.fix(first, value);
-#pragma unroll
-      for (int i = 0; i < kQuad; ++i) {
-        const float a = max_or_nan(value[0][i], value[1][i]);
-        const float b = max_or_nan(value[2][i], value[3][i]);
-        max[i].max = max_or_nan(max[i].max, max_or_nan(a, b));
-      }
-    }
+    quads_.take_max(max);
     team_.reduce(max, [&](int r, const ColumnMax &all) { finish_max(r, all.max); });
   }
 
@@ -313,24 +300,71 @@ class ColumnCall {
 
   // ---- outputs ----
 
-  static constexpr int kStoredTogether = 2;
-  using Values = float[kStoredTogether][kQuad];
-
-  template <typename Make>
-  static __device__ __forceinline__ void change(Values &value, Make make) {
-#pragma unroll
-    for (int k = 0; k < kStoredTogether; ++k) {
-#pragma unroll
-      for (int i = 0; i < kQuad; ++i) value[k][i] = make(i, value[k][i]);
+  // A loop for each way of making outputs, which then has registers for what it needs.
+  __device__ __forceinline__ void store() {
+    const bool is_given = args_.general.given_stats;
+    if (args_.is_log && is_given) return store_given_log();
+    if (args_.is_log) {
+      const LaneNumbers lane = lane_numbers();
+      return store_with<2>([&](int i, float x) {
+        RowScaling scaling = {};
+        scaling.hi = lane.of[i].number[0];
+        scaling.lo = lane.of[i].number[1];
+        return scaled_log_value(x, lane.of[i].max, scaling, lane.of[i].number[2]);
+      });
     }
+    if constexpr (kKeepsTerms) {
+      if (!is_given) return store_terms();
+    } else {
+      if (!is_given && is_coarse()) return store_coarse();
+    }
+    const LaneNumbers lane = lane_numbers();
+    store_with<2>([&](int i, float x) {
+      return scaled_term(ScaledTerms(lane.of[i].terms)(x), lane.of[i].number);
+    });
   }
 
-  __device__ __forceinline__ void store() {
-    const LaneNumbers lane = lane_numbers();
-    const bool is_given = args_.general.given_stats;
-    const bool is_log = args_.is_log;
-    const bool has_terms = kKeepsTerms && !is_given;
-    const bool is_precise = is_given || !is_coarse();
+  static __device__ __forceinline__ float scaled_term(float term, const float (&number)[3]) {
+    term *= number[2];
+    return fmaf(term, number[0], term * number[1]);
+  }
+  __device__ __forceinline__ void store_given_log() {
+    store_with<2>([&](int i, float x) {
+      // Where few come there are no registers for it.
+      const volatile ColumnNumbers *const n = &numbers()[place_.tile_row(i)];
+      const volatile double *const wide = reinterpret_cast<const volatile double *>(n->terms);
+      return static_cast<float>((double(x) * wide[0] - double(n->max)) - wide[1]);
+    });
+  }
+  __device__ __forceinline__ void store_terms() {
+    float number[kQuad][3];
+#pragma unroll
+    for (int i = 0; i < kQuad; ++i) {
+      const ColumnNumbers &n = numbers()[place_.tile_row(i)];
+#pragma unroll
+      for (int k = 0; k < 3; ++k) number[i][k] = n.number[k];
+    }
+    store_with<4>([&](int i, float term) { return scaled_term(term, number[i]); });
+  }
+  // Terms for the second time; what they are multiplied with before is in their exponent.
+  __device__ __forceinline__ void store_coarse() {
+    float max[kQuad], log2[kQuad], factor[kQuad], offset[kQuad];
+#pragma unroll
+    for (int i = 0; i < kQuad; ++i) {
+      const ColumnNumbers &n = numbers()[place_.tile_row(i)];
+      max[i] = n.max;
+      log2[i] = n.terms[0];
+      factor[i] = n.number[0];
+      offset[i] = n.number[2] == 1.0f ? 64.0f : 0.0f;
+    }
+    store_with<4>([&](int i, float x) {
+      return coarse_power_of_two(fmaf(x - max[i], log2[i], offset[i])) * factor[i];
+    });
+  }
+
+  // `make`s, of lane and element, as many quads at a time.
+  template <int kCount, typename Make>
+  __device__ __forceinline__ void store_with(Make make) {
     int ends[kQuad];  // of what is written, by lanes
     int least_end = place_.cols();
 #pragma unroll
@@ -339,97 +373,74 @@ class ColumnCall {
       ends[i] = is_row && left()[place_.tile_row(i)] == 0 ? place_.cols() : 0;
       least_end = min(least_end, ends[i]);
     }
+    // Of quads that are stored as words.
+    const int whole_end = args_.tile.y_is_whole ? least_end - (args_.tile.positions() - 1) : 0;
     const ColumnPlace::Steps step = place_.steps(kTensorY);
     const std::int64_t quad_step = args_.column.threads * step.axis;
     int at = place_.position(0);
     std::int64_t y = quads_.y_begin() + at * step.axis;
 #pragma unroll 1
-    for (int first = 0; first < args_.column.quads; first += kStoredTogether) {
-      Values value;
+    for (int first = 0; first < args_.column.quads; first += kCount) {
+      float value[kCount][kQuad];
       quads_.get(first, value);
-      if (is_log && is_given) {
-        change(value, [&](int i, float x) {
-          // Where few come there are no registers for it.
-          const ColumnNumbers *const n = &numbers()[place_.tile_row(i)];
-          const volatile double *const wide = reinterpret_cast<const double *>(n->terms);
-          return static_cast<float>((double(x) * wide[0] - double(lane.of[i].max)) - wide[1]);
-        });
-      } else if (is_log) {
-        change(value, [&](int i, float x) {
-          RowScaling scaling = {};
-          scaling.hi = lane.of[i].number[0];
-          scaling.lo = lane.of[i].number[1];
-          return scaled_log_value(x, lane.of[i].max, scaling, lane.of[i].number[2]);
-        });
-      } else {
-        if (!has_terms && is_precise) {
-          change(value, [&](int i, float x) { return ScaledTerms(lane.of[i].terms)(x); });
-        } else if (!has_terms) {
-          change(value, [&](int i, float x) {
-            return ScaledCoarseTerms(lane.of[i].max, lane.of[i].terms[0])(x);
-          });
-        }
-        if (is_precise) {
-          change(value, [&](int i, float term) {
-            term *= lane.of[i].number[2];
-            return fmaf(term, lane.of[i].number[0], term * lane.of[i].number[1]);
-          });
-        } else {
-          change(value, [&](int i, float term) {
-            return (term * lane.of[i].number[2]) * lane.of[i].number[0];
-          });
-        }
+#pragma unroll
+      for (int k = 0; k < kCount; ++k) {
+#pragma unroll
+        for (int i = 0; i < kQuad; ++i) value[k][i] = make(i, value[k][i]);
       }
-      store_as(first, at, y, step, quad_step, ends, least_end, value);
-      at += kStoredTogether * args_.column.threads;
-      y += kStoredTogether * quad_step;
+      const Range range = {args_.column.quads - first, at, whole_end};
+      switch (args_.y_dtype) {
+        case SOFTMAX_DTYPE_F16: put_y<__half>(range, y, step, quad_step, ends, value); break;
+        case SOFTMAX_DTYPE_BF16:
+          put_y<__nv_bfloat16>(range, y, step, quad_step, ends, value);
+          break;
+        case SOFTMAX_DTYPE_F8_E4M3: put_y<f8_e4m3_t>(range, y, step, quad_step, ends, value); break;
+        case SOFTMAX_DTYPE_F8_E5M2: put_y<f8_e5m2_t>(range, y, step, quad_step, ends, value); break;
+        default: put_y<float>(range, y, step, quad_step, ends, value); break;
+      }
+      at += kCount * args_.column.threads;
+      y += kCount * quad_step;
     }
   }
 
-  __device__ __forceinline__ void store_as(int first, int at, std::int64_t y,
-                                           const ColumnPlace::Steps &step, std::int64_t quad_step,
-                                           const int (&ends)[kQuad], int least_end,
-                                           const Values &value) const {
-    switch (args_.y_dtype) {
-      case SOFTMAX_DTYPE_F16:
-        return put_y<__half>(first, at, y, step, quad_step, ends, least_end, value);
-      case SOFTMAX_DTYPE_BF16:
-        return put_y<__nv_bfloat16>(first, at, y, step, quad_step, ends, least_end, value);
-      case SOFTMAX_DTYPE_F8_E4M3:
-        return put_y<f8_e4m3_t>(first, at, y, step, quad_step, ends, least_end, value);
-      case SOFTMAX_DTYPE_F8_E5M2:
-        return put_y<f8_e5m2_t>(first, at, y, step, quad_step, ends, least_end, value);
-      default: return put_y<float>(first, at, y, step, quad_step, ends, least_end, value);
+  struct Range {
+    int quads;      // that there are
+    int at;         // the first one's position
+    int whole_end;  // before this quads are words
+  };
+
+  template <typename Y, int kCount>
+  __device__ __forceinline__ void put_y(const Range &range, std::int64_t y_at,
+                                        const ColumnPlace::Steps &step, std::int64_t quad_step,
+                                        const int (&ends)[kQuad],
+                                        float (&value)[kCount][kQuad]) const {
+    Y *to = static_cast<Y *>(args_.buffers.y) + y_at;
+    int at = range.at;
+#pragma unroll
+    for (int k = 0; k < kCount; ++k) {
+      if constexpr (sizeof(Y) == 1) {
+#pragma unroll
+        for (int i = 0; i < kQuad; ++i) {
+          value[k][i] = static_cast<float>(double(value[k][i]) * args_.general.y_scale);
+        }
+      }
+      if (at < range.whole_end && k < range.quads) {
+        store_values(to, value[k]);
+      } else if (k < range.quads) {
+        put_pieces(to, at, step, ends, value[k]);
+      }
+      at += args_.column.threads;
+      to += quad_step;
     }
   }
   template <typename Y>
-  __device__ __forceinline__ void put_y(int first, int at, std::int64_t y_at,
-                                        const ColumnPlace::Steps &step, std::int64_t quad_step,
-                                        const int (&ends)[kQuad], int least_end,
-                                        const Values &value) const {
-    Y *const y = static_cast<Y *>(args_.buffers.y) + y_at;
+  __device__ __forceinline__ void put_pieces(Y *to, int at, const ColumnPlace::Steps &step,
+                                             const int (&ends)[kQuad],
+                                             const float (&value)[kQuad]) const {
 #pragma unroll
-    for (int k = 0; k < kStoredTogether; ++k) {
-      if (first + k >= args_.column.quads) continue;
-      const int quad_at = at + k * args_.column.threads;
-      Y *const to = y + k * quad_step;
-      float result[kQuad];
-#pragma unroll
-      for (int i = 0; i < kQuad; ++i) {
-        result[i] = value[k][i];
-        if constexpr (sizeof(Y) == 1) {
-          result[i] = static_cast<float>(double(result[i]) * args_.general.y_scale);
-        }
-      }
-      if (args_.tile.y_is_whole && quad_at + args_.tile.positions() - 1 < least_end) {
-        store_values(to, result);
-        continue;
-      }
-#pragma unroll
-      for (int i = 0; i < kQuad; ++i) {
-        if (quad_at + place_.position_step(i) < ends[i]) {
-          to[place_.lane_offset(step, i)] = narrow_value<Y>(result[i]);
-        }
+    for (int i = 0; i < kQuad; ++i) {
+      if (at + place_.position_step(i) < ends[i]) {
+        to[place_.lane_offset(step, i)] = narrow_value<Y>(value[i]);
       }
     }
   }

@@ -81,7 +81,6 @@ class ColumnQuads {
   }
 
   __device__ __forceinline__ void wait() const { __pipeline_wait_prior(0); }
-  __device__ __forceinline__ bool has_to_be_fixed() const { return is_fixed_; }
   // Where the first of the rows begins in y.
   __device__ __forceinline__ std::int64_t y_begin() const { return y_begin_; }
 
@@ -114,6 +113,44 @@ class ColumnQuads {
         to[k * static_cast<int>(blockDim.x)] = Quad<H>::of(value[k]);
       }
     }
+  }
+  // The largest of each lane, or a NaN.
+  template <typename V>
+  __device__ __forceinline__ void take_max(V (&max)[kQuad]) {
+    float most[kQuad];
+    if (is_fixed_ || sizeof(H) == 4) {
+#pragma unroll
+      for (int i = 0; i < kQuad; ++i) most[i] = -Limits<float>::infinity();
+#pragma unroll 1
+      for (int first = 0; first < args_.column.quads; first += kTogether) {
+        float value[kTogether][kQuad];
+        get(first, value);
+        if (is_fixed_) fix(first, value);
+#pragma unroll
+        for (int i = 0; i < kQuad; ++i) {
+          const float a = max_or_nan(value[0][i], value[1][i]);
+          const float b = max_or_nan(value[2][i], value[3][i]);
+          most[i] = max_or_nan(most[i], max_or_nan(a, b));
+        }
+      }
+    } else {
+      // Two by two.
+      const Quad<H> *from = quads();
+      Quad<H> all = *from;
+#pragma unroll 4
+      for (int p = 1; p < args_.column.quads; ++p) {
+        from += blockDim.x;
+        const Quad<H> quad = *from;
+        if constexpr (sizeof(H) == 2) {
+          using Pair = typename RawElements<H>::Pair;
+          all.part[0] = pair_max<Pair>(all.part[0], quad.part[0]);
+          all.part[1] = pair_max<Pair>(all.part[1], quad.part[1]);
+        }
+      }
+      all.unpack(most);
+    }
+#pragma unroll
+    for (int i = 0; i < kQuad; ++i) max[i].max = most[i];
   }
   // sign * x, and -inf for what is masked.
   __device__ __forceinline__ void fix(int first, float (&value)[kTogether][kQuad]) {
