@@ -47,7 +47,7 @@ bool tile_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char 
                  std::size_t cap) {
   if (!has_bulk_copies(caps, why, cap)) return false;
   const int size = dtype_size(p.x_dtype);
-  const UnitShape shape = unit_shape(p.cols, size);
+  const RowShape shape = tile_shape(p.cols, size);
   if (shape.packs == 0) {
     return decline(why, cap, "a tile's rows have at most %d columns of %s",
                    kWarp * kWarpMostPacks * kHeldPackBytes / size, dtype_name(p.x_dtype));
@@ -65,6 +65,12 @@ bool tile_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char 
   policy->smem_bytes = policy->stages * slot_bytes(x_bytes) + slot_bytes(y_bytes);
   if (ceil_div(p.rows, std::int64_t{policy->rows_per_block} * policy->stages) > INT32_MAX) {
     return decline(why, cap, "more than %d tiles", INT32_MAX);
+  }
+  if (is_whole_words(p.cols, size)) {
+    policy->vec_bytes = kHeldPackBytes;
+    // Not where many rows would find no room: others take them, in another order.
+    const bool has_room = policy->smem_bytes <= caps.smem_per_block_bytes;
+    if (has_room && take_few_rows(caps, p, shape.lanes, 1, policy)) policy->stages = 0;
   }
   return true;
 }

@@ -148,6 +148,32 @@ TEST_CASE("neither a bulk copy nor a slab takes a byte before or behind its tens
   }
 }
 
+TEST_CASE("tiles of whole words take no byte before or behind their tensor", "[sanitizer]") {
+  // One tile that is not full, and several, the first at the beginning of an allocation and the
+  // last at its end: aligned, x alone, y alone, and neither. Few rows take another kernel.
+  if (!device().has_bulk_copies()) SOFTMAX_SKIP("this device has no bulk copies");
+  int turn = 0;
+  for (const TypePair &types : kTypePairs) {
+    const std::int64_t word = 16 / format_of(types.x).size_bytes;
+    for (const std::int64_t words : {3, 6, 9, 33, 129}) {
+      const std::int64_t cols = words * word;
+      const std::int64_t many = device().least_many_rows(SOFTMAX_ALGO_TILE, types.x, types.y, cols);
+      CHECK(many > 1);
+      for (const std::int64_t rows : {std::int64_t{2}, many}) {
+        const Elements x = make_input(types.x, rows, cols, Pattern::kNormal3, 76);
+        const Reference reference = make_reference(x, rows, cols);
+        for (int offsets = 0; offsets < 4; ++offsets) {
+          ++turn;
+          Problem problem = problem_in_turn(SOFTMAX_ALGO_TILE, types, rows, cols, turn);
+          problem.x_offset = offsets % 2;
+          problem.y_offset = offsets / 2;
+          run_exactly(problem, x, reference);
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("rows on their way to a cluster come from their tensor alone", "[sanitizer]") {
   if (!device().has_bulk_copies()) SOFTMAX_SKIP("this device has no clusters");
   int turn = 0;
