@@ -120,14 +120,15 @@ SOFTMAX_HD constexpr bool is_whole_words(std::int64_t cols, int x_bytes) {
 // TILE's rows of whole words, of which a lane has every `lanes`-th word. Shared memory serves words
 // of 16 bytes to this many lanes at a time, from as many columns of banks.
 constexpr int kBankWords = 8;
-// As unit_shape, but with as many lanes a row as the power of two in its number of words: rows one
-// after another, or as far apart as row_spread_bits says, then have their words in different
-// columns. Rows of up to four words are a lone lane's, and meet where they are two or four.
+// As unit_shape, but with so many lanes a row that rows one after another, or as far apart as
+// row_spread_bits says, have their words in different columns, or two of them at most in the same
+// one: more lanes would cost more than that does. Rows of up to four words are a lone lane's, and
+// meet where they are two or four.
 constexpr RowShape tile_shape(std::int64_t cols, int x_bytes) {
   RowShape shape = unit_shape(cols, x_bytes);
   if (!is_whole_words(cols, x_bytes) || shape.packs < kWarpMostPacks) return shape;
   const std::int64_t words = cols * x_bytes / kHeldPackBytes;
-  while (shape.lanes < kBankWords && words % (2 * shape.lanes) == 0) shape.lanes *= 2;
+  while (shape.lanes < kBankWords && words % (4 * shape.lanes) == 0) shape.lanes *= 2;
   return shape;
 }
 // Bytes of a row that its lanes read at once and others' rows must keep clear of.

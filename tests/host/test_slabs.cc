@@ -174,7 +174,7 @@ int meeting_lanes(std::int64_t words, int lanes, int bits, int words_a_lane = 1)
   return most;
 }
 
-TEST_CASE("a tile's rows of whole words are held whole, by few lanes that meet in no bank",
+TEST_CASE("a tile's rows of whole words are held whole, by few lanes, two of which may meet in a bank",
           "[slabs]") {
   for (const int size : {2, 4, 8}) {
     for (std::int64_t words = 1; words <= 256; ++words) {
@@ -198,10 +198,10 @@ TEST_CASE("a tile's rows of whole words are held whole, by few lanes that meet i
 
       const int bits = softmax::row_spread_bits(
           words * 16, softmax::lanes_bytes(cols, size, shape.lanes), softmax::kTileThreads / 32);
-      const int lone = words == 2 || words == 4 ? static_cast<int>(words) : 1;
-      CHECK(meeting_lanes(words, shape.lanes, bits) == lone);
+      const int most = words == 4 ? 4 : 2;
+      CHECK(meeting_lanes(words, shape.lanes, bits) <= most);
       // Results twice as wide: two words a lane, of which others' are every second.
-      CHECK(meeting_lanes(words, shape.lanes, bits, 2) == std::min(2 * lone, 8));
+      CHECK(meeting_lanes(words, shape.lanes, bits, 2) <= std::min(2 * most, 8));
     }
   }
   CHECK(softmax::tile_shape(2052, 2).packs == softmax::unit_shape(2052, 2).packs);  // too long

@@ -22,12 +22,18 @@ dim3 grid_of(std::int64_t blocks) {
   return dim3(static_cast<unsigned>(std::min<std::int64_t>(blocks, INT_MAX)));
 }
 
-void plan_rows(const Policy &policy, const Problem &problem, GeneralLaunch *launch) {
-  launch->kernel = general_rows_kernel_for(problem.x_dtype, policy.packs);
+// Blocks that are resident at once, each of which goes on to further rows.
+void plan_rows(const DeviceCaps &caps, const Policy &policy, const Problem &problem,
+               GeneralLaunch *launch) {
+  launch->kernel = general_rows_kernel_for(problem.x_dtype, policy.packs,
+                                           launch->args.general.mask_kind == SOFTMAX_MASK_ADDITIVE);
   launch->block = dim3(static_cast<unsigned>(policy.threads_per_row),
                        static_cast<unsigned>(policy.rows_per_block));
+  launch->smem_bytes = static_cast<std::size_t>(policy.smem_bytes);
   const std::int64_t teams = (problem.rows + policy.rows_per_block - 1) / policy.rows_per_block;
-  launch->grid = grid_of(teams * policy.row_blocks);
+  const std::int64_t resident =
+      std::int64_t{caps.sm_count} * policy.blocks_per_sm / policy.row_blocks;
+  launch->grid = grid_of(std::min(teams, std::max<std::int64_t>(1, resident)) * policy.row_blocks);
   launch->cluster = static_cast<unsigned>(policy.cluster);
   launch->args.row_blocks = policy.row_blocks;
 }
@@ -39,8 +45,8 @@ void plan_wide(const Policy &policy, const Problem &problem, GeneralLaunch *laun
   launch->grid = grid_of((problem.rows + policy.rows_per_block - 1) / policy.rows_per_block);
 }
 
-GeneralLaunch plan(const Policy &policy, const Problem &problem, const General &general,
-                   const GeneralBuffers &buffers) {
+GeneralLaunch plan(const DeviceCaps &caps, const Policy &policy, const Problem &problem,
+                   const General &general, const GeneralBuffers &buffers) {
   GeneralLaunch launch;
   GeneralArgs &args = launch.args;
   args.general = general;
@@ -56,7 +62,7 @@ GeneralLaunch plan(const Policy &policy, const Problem &problem, const General &
   if (policy.algo == SOFTMAX_ALGO_ONLINE) {
     plan_wide(policy, problem, &launch);
   } else {
-    plan_rows(policy, problem, &launch);
+    plan_rows(caps, policy, problem, &launch);
   }
   return launch;
 }
@@ -92,7 +98,7 @@ Status cuda_check_general_buffers(const DeviceCaps &caps, const CudaDevice &devi
 Status cuda_run_general(const DeviceCaps &caps, const CudaDevice &device, const Policy &policy,
                         const Problem &problem, const General &general,
                         const GeneralBuffers &buffers, softmax_stream_t stream) {
-  GeneralLaunch launch = plan(policy, problem, general, buffers);
+  GeneralLaunch launch = plan(caps, policy, problem, general, buffers);
   if (launch.kernel == nullptr) {
     return fail(SOFTMAX_STATUS_INTERNAL, "no %s kernel for the general call, %s -> %s",
                 algo_name(policy.algo), dtype_name(problem.x_dtype), dtype_name(problem.y_dtype));
