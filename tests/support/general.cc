@@ -198,17 +198,6 @@ class Carrier {
   unsigned char *base_ = nullptr;
 };
 
-std::vector<double> rounded(softmax_dtype_t dtype, std::vector<double> values) {
-  const auto count = static_cast<std::int64_t>(values.size());
-#pragma omp parallel for schedule(static) if (count > kMany)
-  for (std::int64_t i = 0; i < count; ++i) {
-    double cell, &v = values[static_cast<std::size_t>(i)];
-    encode(dtype, v, &cell, 0);
-    v = decode(dtype, &cell, 0);
-  }
-  return values;
-}
-
 double y_scale_of(const GeneralCase &c) {
   return c.y_scale == 0 || format_of(c.y_dtype).size_bytes != 1 ? 1.0 : c.y_scale;
 }
@@ -220,6 +209,17 @@ void set_strides(const GeneralCase &c, Lie lie, int64_t *stride) {
 }
 
 }  // namespace
+
+std::vector<double> rounded_to(softmax_dtype_t dtype, std::vector<double> values) {
+  const auto count = static_cast<std::int64_t>(values.size());
+#pragma omp parallel for schedule(static) if (count > kMany)
+  for (std::int64_t i = 0; i < count; ++i) {
+    double cell, &v = values[static_cast<std::size_t>(i)];
+    encode(dtype, v, &cell, 0);
+    v = decode(dtype, &cell, 0);
+  }
+  return values;
+}
 
 softmax_desc_t desc_of(const GeneralCase &c) {
   softmax_desc_t d;
@@ -284,8 +284,8 @@ GeneralValues make_values(const GeneralCase &c) {
     const double u = uniform(c.seed + 3000, i);
     v.additive[i] = u < 0.3 ? -HUGE_VAL : static_cast<float>(4 * u - 2);
   }
-  v.x = rounded(c.x_dtype, v.x);
-  v.dy = rounded(c.dy_dtype == 0 ? c.x_dtype : c.dy_dtype, v.dy);
+  v.x = rounded_to(c.x_dtype, v.x);
+  v.dy = rounded_to(c.dy_dtype == 0 ? c.x_dtype : c.dy_dtype, v.dy);
   for (std::int64_t r = 0; r < rows; ++r) {
     const auto seed = static_cast<std::uint64_t>(r);
     // Every fifth row has nothing left.
@@ -316,7 +316,7 @@ GeneralValues make_values(const GeneralCase &c) {
   }
   if (c.is_from_y()) {
     for (const long double y : reference.y) v.y.push_back(static_cast<double>(y) * y_scale_of(c));
-    v.y = rounded(c.y_dtype, v.y);
+    v.y = rounded_to(c.y_dtype, v.y);
     for (double &y : v.y) y /= y_scale_of(c);
   }
   return v;

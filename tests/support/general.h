@@ -80,6 +80,8 @@ struct GeneralValues {
   std::vector<float> row_scale, sink, row_max, row_sum;
 };
 GeneralValues make_values(const GeneralCase &c);
+// Each value as the type holds it.
+std::vector<double> rounded_to(softmax_dtype_t dtype, std::vector<double> values);
 
 // The answer, in long double, from the header's formulas. Where x or y is F64, v is formed in
 // float64. Rows that are not compared are 0.
