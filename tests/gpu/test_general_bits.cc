@@ -26,9 +26,9 @@ class Bits {
 
   // False where the algorithm does not take the case.
   bool run(GeneralCase c, const GeneralValues &values, GeneralResult *result,
-           bool otherwise = false) {
+           How how = How::kTogether) {
     c.algo = algo_;
-    *result = run_general(device(), c, values, otherwise);
+    *result = run_general(device(), c, values, how);
     if (result->status == SOFTMAX_STATUS_NOT_SUPPORTED_ALGO && calls_.may_refuse(algo_)) {
       return false;
     }
@@ -43,18 +43,19 @@ class Bits {
   }
   // The same bits as before, where the algorithm takes the case; so many calls agreed.
   void same(const GeneralCase &c, const GeneralValues &values, const Elements &expected,
-            const char *how, bool otherwise = false) {
+            const char *what, How how = How::kTogether) {
     GeneralResult result;
-    if (!run(c, values, &result, otherwise)) return;
+    if (!run(c, values, &result, how)) return;
     if (result.y.bytes == expected.bytes) {
       ++compared_;
       return;
     }
     GeneralCase named = c;
     named.algo = algo_;
-    INFO(named.text() << ": " << how);
+    INFO(named.text() << ": " << what);
     CHECK(result.y.bytes == expected.bytes);
   }
+  softmax_algo_t algo() const { return algo_; }
   std::int64_t served() const { return served_; }
   std::int64_t compared() const { return compared_; }
 
@@ -98,6 +99,11 @@ std::vector<GeneralCase> every_way() {
     for (const softmax_dtype_t dtype : {SOFTMAX_DTYPE_F32, SOFTMAX_DTYPE_BF16, SOFTMAX_DTYPE_F64}) {
       for (const int kind : {0, 1, 2, 3, 4}) {
         for (const bool values : {false, true}) {
+          // Of the longest rows some: what they take is time.
+          if (shape[1] > 20000 && (turn + kind) % 3 != 0) {
+            ++turn;
+            continue;
+          }
           GeneralCase c;
           c.shape = shape;
           c.x_dtype = c.y_dtype = dtype;
@@ -120,7 +126,7 @@ void check_bits(Bits *bits, GeneralCase c, const GeneralValues &values) {
   if (!bits->run(c, values, &result)) return;
   const Elements expected = result.y;
   bits->same(c, values, expected, "again");
-  bits->same(c, values, expected, "in a graph", true);
+  bits->same(c, values, expected, "in a graph", How::kOtherwise);
   for (const int offset : {1, 3}) {
     c.offset = offset;
     bits->same(c, values, expected, "at another address");
@@ -156,11 +162,15 @@ std::int64_t least_served(softmax_algo_t algo) {
 
 TEST_CASE("general: bits do not depend on M, position, address, pitch, place or a graph",
           "[general][bits]") {
-  for (const softmax_algo_t algo : GeneralCalls(device()).algos()) {
-    Bits bits(algo);
-    for (const GeneralCase &c : every_way()) check_bits(&bits, c, make_values(c));
-    INFO(softmax_algo_name(algo));
-    CHECK(bits.compared() >= least_served(algo));
+  std::vector<Bits> every;
+  for (const softmax_algo_t algo : GeneralCalls(device()).algos()) every.emplace_back(algo);
+  for (const GeneralCase &c : every_way()) {
+    const GeneralValues values = make_values(c);
+    for (Bits &bits : every) check_bits(&bits, c, values);
+  }
+  for (const Bits &bits : every) {
+    INFO(softmax_algo_name(bits.algo()));
+    CHECK(bits.compared() >= least_served(bits.algo()));
   }
 }
 
@@ -186,7 +196,7 @@ TEST_CASE("general: statistics change no bit of a result, and are the same alone
       c.offset = 1;
       c.x_lie = c.mask_lie = Lie::kPadded;
       if (bits.run(c, values, &other)) CHECK(same_stats(other, with));
-      if (bits.run(c, values, &other, true)) CHECK(same_stats(other, with));
+      if (bits.run(c, values, &other, How::kOtherwise)) CHECK(same_stats(other, with));
       if (c.mask_kind == SOFTMAX_MASK_CAUSAL) continue;
       GeneralCase one = c;
       one.shape = {1, c.cols()};
@@ -243,7 +253,7 @@ TEST_CASE("general: bits of columns do not depend on what is beside them", "[gen
           const GeneralValues values = make_values(c);
           GeneralResult result;
           if (!bits.run(c, values, &result)) continue;
-          bits.same(c, values, result.y, "in a graph", true);
+          bits.same(c, values, result.y, "in a graph", How::kOtherwise);
           GeneralCase other = c;
           other.offset = 1;
           bits.same(other, values, result.y, "at another address");

@@ -9,6 +9,7 @@
 
 #include "gpu/cuda_check.h"
 #include "support/catch.h"
+#include "support/general_calls.h"
 #include "support/over.h"
 
 namespace softmax_test {
@@ -218,6 +219,81 @@ TEST_CASE("no kernel with a row in registers leaves a tensor at any address", "[
           }
         }
       }
+    }
+  }
+}
+
+TEST_CASE("no kernel of the general call leaves its buffers or races", "[sanitizer]") {
+  struct Shape {
+    std::vector<std::int64_t> shape;
+    int axis;
+  };
+  // Rows for a warp, a block and a cluster; columns with little, some and much beside them.
+  const Shape shapes[] = {{{5, 3}, 1},     {{3, 33}, 1},      {{3, 257}, 1}, {{2, 1025}, 1},
+                          {{2, 4099}, 1},  {{2, 20001}, 1},   {{5, 3}, 0},   {{33, 9}, 0},
+                          {{2, 70, 3}, 1}, {{2, 130, 40}, 1}, {{1100, 5}, 0}};
+  constexpr softmax_dtype_t kTypes[][2] = {
+      {SOFTMAX_DTYPE_F32, SOFTMAX_DTYPE_F32},     {SOFTMAX_DTYPE_BF16, SOFTMAX_DTYPE_BF16},
+      {SOFTMAX_DTYPE_F16, SOFTMAX_DTYPE_F16},     {SOFTMAX_DTYPE_F64, SOFTMAX_DTYPE_F64},
+      {SOFTMAX_DTYPE_F8_E4M3, SOFTMAX_DTYPE_F32}, {SOFTMAX_DTYPE_F32, SOFTMAX_DTYPE_F8_E5M2}};
+  GeneralCalls calls(device(), How::kExactly);
+  int turn = 0;
+  for (const Shape &shape : shapes) {
+    for (const int kind : {0, 1, 2, 3, 4}) {
+      for (const int task : {0, 1, 2, 3, 4}) {
+        ++turn;
+        GeneralCase c;
+        c.shape = shape.shape;
+        c.axis = shape.axis;
+        c.mask_kind = kind;
+        if (kind == SOFTMAX_MASK_CAUSAL && c.axis == 0) c.mask_kind = SOFTMAX_MASK_NONE;
+        c.causal_offset = c.cols() / 2;
+        // What takes dense rows takes three of the types: every second time it is one of them.
+        const auto &types = kTypes[turn % 2 == 0 ? turn / 2 % 3 : turn / 2 % 6];
+        c.x_dtype = types[0];
+        c.y_dtype = types[1];
+        c.offset = turn % 3 == 0 ? 1 : 0;
+        c.scale = 0.9;
+        c.has_row_scale = turn % 4 == 1;
+        if (turn % 5 == 3) c.x_lie = c.y_lie = c.mask_lie = c.dy_lie = kLies[turn % 4];
+        c.op = task == 0 ? SOFTMAX_OP_STATS : turn / 5 % 2;
+        c.has_stats = task < 2;
+        c.has_sink = task < 2 && turn % 2 == 0;
+        c.given_stats = task == 2 || task == 4;
+        if (task > 2) c.direction = SOFTMAX_DIRECTION_BACKWARD;
+        c.in_place = turn % 7 == 0 && task > 0 && c.x_lie == (task > 2 ? c.dy_lie : c.y_lie) &&
+                     (task > 2 || c.x_dtype == c.y_dtype);
+        calls.check(c);
+      }
+    }
+  }
+  calls.require_served(
+      {SOFTMAX_ALGO_WARP, SOFTMAX_ALGO_BLOCK, SOFTMAX_ALGO_CLUSTER, SOFTMAX_ALGO_COLUMN});
+}
+
+TEST_CASE("merging statistics reads and writes what it must and no more", "[sanitizer]") {
+  for (const std::int64_t parts : {1, 3}) {
+    for (const std::int64_t rows : {1, 7, 300}) {
+      const auto bytes = static_cast<std::size_t>(rows) * 4;
+      const ExactBuffer part_max(parts * rows, 1, 4), part_sum(parts * rows, 1, 4),
+          row_max(rows, 1, 4), row_sum(rows, 1, 4), lse(rows, 1, 4);
+      const std::vector<float> ones(static_cast<std::size_t>(parts * rows), 1.0f);
+      std::vector<float> result(static_cast<std::size_t>(rows));
+      const auto *to_max = reinterpret_cast<const float *>(part_max.data());
+      const auto *to_sum = reinterpret_cast<const float *>(part_sum.data());
+      device().upload(part_max.data(), ones.data(), part_max.bytes());
+      device().upload(part_sum.data(), ones.data(), part_sum.bytes());
+      CHECK(softmax_merge_stats(device().handle(), parts, rows, to_max, to_sum,
+                                reinterpret_cast<float *>(row_max.data()),
+                                reinterpret_cast<float *>(row_sum.data()),
+                                reinterpret_cast<float *>(lse.data()),
+                                device().stream()) == SOFTMAX_SUCCESS);
+      device().download(result.data(), row_max.data(), bytes);
+      CHECK(result == std::vector<float>(result.size(), 1.0f));
+      device().download(result.data(), row_sum.data(), bytes);
+      CHECK(result == std::vector<float>(result.size(), static_cast<float>(parts)));
+      device().download(result.data(), lse.data(), bytes);
+      CHECK(result.back() > 0.99f);
     }
   }
 }

@@ -96,7 +96,8 @@ class Tensor {
     }
     return true;
   }
-  const std::vector<unsigned char> &bytes() const { return bytes_; }
+  std::size_t reach_bytes() const { return static_cast<std::size_t>(reach_ * size_); }
+  std::size_t bytes_before() const { return first_ - kGuard; }  // an aligned address and data()
   std::vector<unsigned char> &bytes() { return bytes_; }
 
  private:
@@ -110,13 +111,26 @@ class Tensor {
 };
 
 // A call's buffers while they are in a device's memory: all of them in one block, each at an
-// address of its own remainder, so that a call costs one copy there and one back. Without a device
-// they stay where they are.
+// address of its own remainder, so that a call costs one copy there and one back; or each in an
+// allocation of its own. Without a device they stay where they are.
 class Carrier {
  public:
-  Carrier(Device *device, int gap) : device_(device), gap_(static_cast<unsigned char>(gap)) {}
+  Carrier(Device *device, int gap, bool exactly)
+      : device_(device), gap_(static_cast<unsigned char>(gap)), exactly_(exactly) {}
+  ~Carrier() {
+    for (void *memory : own_) device_->release(memory);
+  }
+  Carrier(const Carrier &) = delete;
+  Carrier &operator=(const Carrier &) = delete;
 
-  void add(std::vector<unsigned char> &bytes) { add(bytes.data(), bytes.size(), kGuard, true); }
+  void add(Tensor &t) {
+    if (!t.is_used()) return;
+    if (exactly_) {
+      add(t.data(), t.reach_bytes(), t.bytes_before(), true);
+    } else {
+      add(t.bytes().data(), t.bytes().size(), kGuard, true);
+    }
+  }
   void add(std::vector<float> &rows) { add(rows.data(), rows.size() * 4, 0, true); }
   template <typename T>
   void add_input(const std::vector<T> &rows) {
@@ -126,9 +140,22 @@ class Carrier {
   // To and from the device, with all that was added.
   void upload() {
     if (device_ == nullptr) return;
+    if (exactly_) {
+      for (Part &part : parts_) {
+        own_.push_back(device_->allocate(part.at + part.bytes));
+        if (own_.back() == nullptr) std::abort();
+        part.there = static_cast<unsigned char *>(own_.back()) + part.at;
+        device_->upload(part.there, part.host, part.bytes);
+      }
+      return;
+    }
     before_.assign(end_ + kGuard, gap_);
-    for (const Part &part : parts_) std::memcpy(before_.data() + part.at, part.host, part.bytes);
-    base_ = memory(before_.size());
+    unsigned char *base = memory(before_.size());
+    for (Part &part : parts_) {
+      std::memcpy(before_.data() + part.at, part.host, part.bytes);
+      part.there = base + part.at;
+    }
+    base_ = base;
     device_->upload(base_, before_.data(), before_.size());
   }
   // What a pointer into a buffer is on the device.
@@ -138,44 +165,59 @@ class Carrier {
     const auto *address = reinterpret_cast<const unsigned char *>(host);
     for (const Part &part : parts_) {
       if (address >= part.host && address < part.host + part.bytes) {
-        return reinterpret_cast<T *>(base_ + part.at + (address - part.host));
+        return reinterpret_cast<T *>(part.there + (address - part.host));
       }
     }
     std::abort();
   }
   void download(std::string *damage) {
     if (device_ == nullptr) return;
+    if (exactly_) {
+      for (const Part &part : parts_) {
+        std::vector<unsigned char> after(part.bytes);
+        device_->download(after.data(), part.there, part.bytes);
+        take(part, after.data(), damage);
+      }
+      return;
+    }
     std::vector<unsigned char> after(before_.size());
     device_->download(after.data(), base_, after.size());
     std::size_t from = 0;
-    const auto is_same = [&](std::size_t begin, std::size_t end) {
-      return std::memcmp(after.data() + begin, before_.data() + begin, end - begin) == 0;
+    const auto look_between = [&](std::size_t end) {
+      if (std::memcmp(after.data() + from, before_.data() + from, end - from) != 0) {
+        *damage = "bytes between buffers were written";
+      }
     };
     for (const Part &part : parts_) {
-      if (!is_same(from, part.at)) *damage = "bytes between buffers were written";
+      look_between(part.at);
+      take(part, after.data() + part.at, damage);
       from = part.at + part.bytes;
-      if (part.comes_back) {
-        std::memcpy(part.host, after.data() + part.at, part.bytes);
-      } else if (!is_same(part.at, from)) {
-        *damage = "an input of one value a row was written";
-      }
     }
-    if (!is_same(from, after.size())) *damage = "bytes between buffers were written";
+    look_between(after.size());
   }
 
  private:
   struct Part {
     unsigned char *host;
     std::size_t bytes;
-    std::size_t at;
+    std::size_t at;  // in the block, or in an allocation of its own
     bool comes_back;
+    unsigned char *there;
   };
-  // What comes after the first `aligned` bytes is aligned to 256.
-  void add(void *host, std::size_t bytes, std::size_t aligned, bool comes_back) {
+  // What comes after the first `before` bytes is aligned to 256; of an allocation of its own those
+  // are bytes that nothing initialises.
+  void add(void *host, std::size_t bytes, std::size_t before, bool comes_back) {
     if (device_ == nullptr || bytes == 0) return;
-    const std::size_t at = (end_ + kGuard + aligned + 255) / 256 * 256 - aligned;
-    parts_.push_back({static_cast<unsigned char *>(host), bytes, at, comes_back});
+    const std::size_t at = exactly_ ? before : (end_ + kGuard + before + 255) / 256 * 256 - before;
+    parts_.push_back({static_cast<unsigned char *>(host), bytes, at, comes_back, nullptr});
     end_ = at + bytes;
+  }
+  static void take(const Part &part, const unsigned char *after, std::string *damage) {
+    if (part.comes_back) {
+      std::memcpy(part.host, after, part.bytes);
+    } else if (std::memcmp(part.host, after, part.bytes) != 0) {
+      *damage = "an input of one value a row was written";
+    }
   }
   // One block for all calls: allocating one for each would be most of the time.
   unsigned char *memory(std::size_t bytes) {
@@ -192,10 +234,12 @@ class Carrier {
 
   Device *device_;
   unsigned char gap_;
+  bool exactly_;
   std::vector<Part> parts_;
   std::size_t end_ = 0;
   std::vector<unsigned char> before_;
   unsigned char *base_ = nullptr;
+  std::vector<void *> own_;
 };
 
 double y_scale_of(const GeneralCase &c) {
@@ -325,7 +369,7 @@ GeneralValues make_values(const GeneralCase &c) {
 namespace {
 
 GeneralResult run(Device *device, softmax_handle_t handle, const GeneralCase &c,
-                  const GeneralValues &values, bool otherwise) {
+                  const GeneralValues &values, How how) {
   GeneralResult result;
   const auto rows = static_cast<std::size_t>(c.rows());
   const softmax_desc_t desc = desc_of(c);
@@ -370,8 +414,8 @@ GeneralResult run(Device *device, softmax_handle_t handle, const GeneralCase &c,
   const bool has_stats_args = c.given_stats || has_stats_out;
   const bool has_sink = c.has_sink && !c.is_from_y();
   const bool has_length = c.mask_kind == SOFTMAX_MASK_ROW_LENGTH;
-  Carrier carry(device, c.gap);
-  for (Tensor *tensor : tensors) carry.add(tensor->bytes());
+  Carrier carry(device, c.gap, how == How::kExactly);
+  for (Tensor *tensor : tensors) carry.add(*tensor);
   if (has_length) carry.add_input(values.length);
   if (c.has_row_scale) carry.add_input(values.row_scale);
   if (has_sink) carry.add_input(values.sink);
@@ -401,7 +445,7 @@ GeneralResult run(Device *device, softmax_handle_t handle, const GeneralCase &c,
 
   const softmax_stream_t stream = device != nullptr ? device->stream() : nullptr;
   const auto call = [&] { return softmax_execute(handle, c.algo, &desc, &args, stream); };
-  result.status = otherwise ? device->run_otherwise(call) : call();
+  result.status = how == How::kOtherwise ? device->run_otherwise(call) : call();
   carry.download(&result.damage);
 
   const auto same = [](const std::vector<float> &a, const std::vector<float> &b) {
@@ -485,12 +529,12 @@ class Judge {
 
 GeneralResult run_general(softmax_handle_t handle, const GeneralCase &c,
                           const GeneralValues &values) {
-  return run(nullptr, handle, c, values, false);
+  return run(nullptr, handle, c, values, How::kTogether);
 }
 
 GeneralResult run_general(Device &device, const GeneralCase &c, const GeneralValues &values,
-                          bool otherwise) {
-  return run(&device, device.handle(), c, values, otherwise);
+                          How how) {
+  return run(&device, device.handle(), c, values, how);
 }
 
 std::string judge_general(const GeneralCase &c, const GeneralReference &reference,

@@ -108,9 +108,14 @@ struct GeneralResult {
 // In host memory, through a CPU handle.
 GeneralResult run_general(softmax_handle_t handle, const GeneralCase &c,
                           const GeneralValues &values);
-// In the device's memory. `otherwise`: see Device::run_otherwise; not in place.
+// In the device's memory.
+enum class How {
+  kTogether,   // all buffers in one block, between bytes that are looked at
+  kOtherwise,  // the same, run as Device::run_otherwise says; not in place
+  kExactly,    // each buffer in an allocation that ends with it, for those who watch allocations
+};
 GeneralResult run_general(Device &device, const GeneralCase &c, const GeneralValues &values,
-                          bool otherwise = false);
+                          How how = How::kTogether);
 
 // "" where the call has done what it must, or a sentence that begins with the case.
 std::string judge_general(const GeneralCase &c, const GeneralReference &reference,

@@ -11,7 +11,7 @@ namespace softmax_test {
 
 class GeneralCalls {
  public:
-  explicit GeneralCalls(Device &device) : device_(device) {}
+  explicit GeneralCalls(Device &device, How how = How::kTogether) : device_(device), how_(how) {}
 
   // By each algorithm: what must come out, or a refusal with nothing written where softmax_select
   // says so. AUTO, and on CUDA ONLINE, refuse nothing.
@@ -32,6 +32,7 @@ class GeneralCalls {
 
  private:
   Device &device_;
+  How how_;
   std::map<softmax_algo_t, std::int64_t> served_;
 };
 
