@@ -191,6 +191,8 @@ TEST_CASE("BACKWARD refuses what it has no use for and what it lacks", "[general
   CHECK(with([&](A *a) { a->lse = rows.data(); }) == SOFTMAX_STATUS_INVALID_ARGUMENT);
   CHECK(with([&](A *a) { a->row_max = rows.data(); }) == SOFTMAX_STATUS_INVALID_ARGUMENT);
   CHECK(with([&](A *a) { a->dx = dy.data() + 1; }) == SOFTMAX_STATUS_OVERLAP);
+  CHECK(with([&](A *a) { a->sink = rows.data(); }) == SOFTMAX_STATUS_INVALID_ARGUMENT);
+  CHECK(last_error().find("sink") != std::string::npos);
   for (const softmax_algo_t algo : {SOFTMAX_ALGO_NAIVE, SOFTMAX_ALGO_ONLINE}) {
     softmax_args_t args = make_args(nullptr, y.data());
     args.dy = dy.data();
@@ -210,6 +212,24 @@ TEST_CASE("BACKWARD refuses what it has no use for and what it lacks", "[general
   CHECK(with([&](A *a) { stats(a), a->x = nullptr; }) == SOFTMAX_STATUS_NULL_POINTER);
   CHECK(with([&](A *a) { stats(a), a->row_sum = nullptr; }) == SOFTMAX_STATUS_NULL_POINTER);
   CHECK(with([&](A *a) { stats(a), a->dx = x.data(); }) == SOFTMAX_SUCCESS);
+  CHECK(with([&](A *a) { stats(a), a->sink = rows.data(); }) == SOFTMAX_SUCCESS);  // not read
+}
+
+TEST_CASE("the type of dy matters to BACKWARD alone", "[general][backward]") {
+  const CpuHandle handle;
+  std::vector<float> x(40, 1.0f), y(40);
+  softmax_desc_t desc = make_desc(4, 10);
+  desc.dy_dtype = 77;
+  softmax_args_t args = make_args(x.data(), y.data());
+  for (const double scale : {1.0, 2.0}) {
+    desc.scale = scale;
+    CHECK(softmax_desc_check(&desc) == SOFTMAX_SUCCESS);
+    CHECK(softmax_execute(handle, SOFTMAX_ALGO_AUTO, &desc, &args, nullptr) == SOFTMAX_SUCCESS);
+    CHECK(std::fabs(y[39] - 0.1f) < 1e-7f);
+    y[39] = 0;
+  }
+  desc.direction = SOFTMAX_DIRECTION_BACKWARD;
+  CHECK(softmax_desc_check(&desc) == SOFTMAX_STATUS_BAD_ENUM);
 }
 
 }  // namespace softmax_test
