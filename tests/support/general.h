@@ -70,6 +70,9 @@ struct GeneralCase {
 
 // As softmax_execute takes it.
 softmax_desc_t desc_of(const GeneralCase &c);
+std::vector<std::int64_t> strides_for(const std::vector<std::int64_t> &shape, Lie lie);
+// What y is multiplied with.
+double y_scale_of(const GeneralCase &c);
 
 // The values of a case, by row and column, as the types hold them.
 struct GeneralValues {
