@@ -206,7 +206,7 @@ GeneralReference make_general_reference(const GeneralCase &c, const GeneralValue
     reference.row_sum = reference.lse = reference.row_max;
     reference.is_limit.resize(static_cast<std::size_t>(rows));
   }
-#pragma omp parallel for schedule(dynamic, 8) if (count > 16384)
+#pragma omp parallel for schedule(guided) if (count > 16384)
   for (std::int64_t r = 0; r < rows; r += c.every) {
     Row row(c, values, r);
     c.is_backward() ? row.backward(&reference) : row.forward(&reference);
