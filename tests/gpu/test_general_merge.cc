@@ -141,7 +141,7 @@ TEST_CASE("general: rows in slices of the axis, merged, are the rows as a whole"
           const auto expected = static_cast<double>(reference.lse[r]);
           INFO("row " << r);
           CHECK((log[r] == expected ||
-                 std::fabs(log[r] - expected) <= 2e-7 * (1 + std::fabs(expected))));
+                 std::fabs(log[r] - expected) <= 6e-7 * (1 + std::fabs(expected))));
         }
         part.op = op;
         part.has_stats = false;
@@ -157,7 +157,7 @@ TEST_CASE("general: rows in slices of the axis, merged, are the rows as a whole"
             const auto at = static_cast<std::size_t>(i / slice * cols + p * slice + i % slice);
             const auto expected = static_cast<double>(reference.y[at]);
             // What float32 statistics and the type leave.
-            const double allowed = (dtype == SOFTMAX_DTYPE_BF16 ? 4.1e-3 : 5e-7) *
+            const double allowed = (dtype == SOFTMAX_DTYPE_BF16 ? 4.1e-3 : 1e-6) *
                                    (op == 1 ? 1 + std::fabs(expected) : std::fabs(expected));
             const double got = last.y[i];
             wrong += got == expected || std::fabs(got - expected) <= allowed + 1e-40 ? 0 : 1;

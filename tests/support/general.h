@@ -55,6 +55,8 @@ struct GeneralCase {
   std::uint64_t seed = 1;
   std::uint64_t flags = 0;  // beside GIVEN_STATS
 
+  double sum_ulps = 0.51;  // what a row_sum may be off
+
   int offset = 0;          // elements that each tensor lies past an aligned address
   int gap = 0xa5;          // the bytes around and between elements; 0xff is NaN in every type
   std::int64_t every = 1;  // so many rows apart are those that are compared
