@@ -586,8 +586,8 @@ SOFTMAX_API softmax_status_t softmax_execute(softmax_handle_t handle, softmax_al
  * part_sum * exp(part_max - maximum), accumulated in float64 and rounded once; and
  * maximum + log(sum), with the sum before its rounding, rounded once. A part whose maximum is -inf
  * adds nothing, whatever its sum; if all are, the row is empty: -inf, 0, -inf. A NaN in any other
- * part, or a maximum of +inf, makes all three NaN. One part comes back as it is. Parts are added in
- * order, with the same bits on every device.
+ * part, or a maximum of +inf, makes all three NaN, of one part too; else one part comes back as it
+ * is. Parts are added in order, with the same bits on every device.
  *
  * A sink belongs into one part alone.
  *
