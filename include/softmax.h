@@ -456,9 +456,9 @@ SOFTMAX_API softmax_status_t logsoftmax_forward_to(softmax_handle_t handle, soft
  *     row_sum   the sum of exp(v - row_max), with row_max as it is returned
  *     lse       row_max + log(row_sum), computed in float64 and rounded once
  *
- * On a CUDA handle a row_sum of types other than F64 is within section 3's bound for F32, and lse
- * within 2^-21 + 1 ulp. An empty row has -inf, 0 and -inf; a NaN row has three NaN. A maximum
- * beyond float32 becomes an infinity: then row_sum is 0 and lse that infinity.
+ * On CUDA a row_sum is within section 3's bound for F32, and lse within 2^-21 + 1 ulp. An empty
+ * row has -inf, 0 and -inf; a NaN row has three NaN. A maximum beyond float32 becomes an infinity:
+ * then row_sum is 0 and lse that infinity.
  *
  * With SOFTMAX_FLAG_GIVEN_STATS, row_max and row_sum are inputs, and a row is exp(v - row_max) /
  * row_sum or (v - row_max) - log(row_sum): the last pass of a row that devices share. Bounds hold
