@@ -70,6 +70,10 @@ def parse_arguments(words=None):
                         help="where plots go (beside the file)")
     parser.add_argument("--table", type=pathlib.Path, metavar="FILE",
                         help="only print a file's tables in Markdown")
+    parser.add_argument("--general", action="store_true",
+                        help="the general call beside PyTorch: axes, masks, backward, ...")
+    parser.add_argument("--work", action="append", default=[], metavar="WORD",
+                        help="with --general: works with this in their names (may be repeated)")
     parser.add_argument("--dram", action="store_true",
                         help="count DRAM bytes for each useful byte with Nsight Compute")
     parser.add_argument("--dram-plan", type=pathlib.Path, help=argparse.SUPPRESS)
@@ -215,6 +219,38 @@ def measure(arguments):
     return 1 if failed or not lines else 0
 
 
+def measure_general(arguments):
+    """The works of compare/general.py, a line each as they come."""
+    from compare.copies import Copies
+    from compare.general import CANDIDATES, General
+    from compare.session import Clock
+
+    clock = Clock(arguments.limit)
+    library, device = open_library(arguments), open_device()
+    library.open(device.ordinal)
+    out = arguments.out or \
+        HERE / "results" / records.folder_name(device.card) / "general.jsonl"
+    run = {"date": tables.now(), "card": device.card, "driver": device.driver(),
+           "source_id": library.source_id}
+    say(f"{device.card}\n{library.build_info}")
+    writer = records.Writer(out, run, arguments.fresh)
+    failed = []
+
+    def write(line):
+        if line["status"] == "failed" and line["candidate"] == "ours":
+            failed.append(line)
+        writer.write(line)
+
+    peers_wanted = [name for name in CANDIDATES[1:] if name in arguments.peers]
+    with device.current():
+        copies = Copies(device, say)
+    general = General(device, library, copies, say, write, (arguments.algo or ["auto"])[0])
+    general.run(["ours", *peers_wanted], arguments.dtype or ["f32", "bf16"], arguments.work, clock)
+    writer.close()
+    say(f"wrote {out}; {clock.spent:.0f} s" + (f"; {len(failed)} of ours FAILED" if failed else ""))
+    return 1 if failed else 0
+
+
 def dram_cells(arguments):
     from compare import dram
 
@@ -298,6 +334,8 @@ def main():
         add_packages(arguments.peers_from)
     if arguments.dram_plan:
         return dram_child(arguments)
+    if arguments.general:
+        return measure_general(arguments)
     return count_dram(arguments) if arguments.dram else measure(arguments)
 
 

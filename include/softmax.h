@@ -88,10 +88,10 @@
  * From compute capability 9.0 on a call may be launched before the kernel in front of it has ended
  * (programmatic dependent launch; in a captured graph an edge of that kind), but touches no buffer
  * until then; that kernel, if launched so itself, must have waited likewise. CUDA may load a kernel
- * at its first call, which can wait for the device, unless CUDA_MODULE_LOADING=EAGER. The device of the handle is current for the
- * duration of the call and the caller's is restored, on every path. An error that was pending in
- * the CUDA runtime before the call is neither reported as this call's nor cleared; a failure of
- * this call leaves none behind.
+ * at its first call, which can wait for the device, unless CUDA_MODULE_LOADING=EAGER. The device of
+ * the handle is current for the duration of the call and the caller's is restored, on every path.
+ * An error that was pending in the CUDA runtime before the call is neither reported as this call's
+ * nor cleared; a failure of this call leaves none behind.
  *
  * On a CPU handle the calls are synchronous, `stream` must be NULL, and rows are computed on OpenMP
  * threads (OMP_NUM_THREADS and omp_set_num_threads apply). They may take scratch memory for the
@@ -402,8 +402,10 @@ SOFTMAX_API softmax_status_t logsoftmax_forward_to(softmax_handle_t handle, soft
  * runs.
  *
  * On a CPU handle AUTO, VECTOR and REFERENCE compute all of this, ONLINE any layout of the headline
- * types, NAIVE what the headline calls compute. So does a CUDA handle of this release, with either
- * empty_row: it refuses the rest with NOT_SUPPORTED, _DTYPE or _LAYOUT.
+ * types, NAIVE what the headline calls compute. On a CUDA handle AUTO and ONLINE compute all of it;
+ * WARP, BLOCK and CLUSTER take dense rows and COLUMN rows that are neighbours in memory, but for
+ * F64 and soft-cap. Contiguous rows with nothing of this section have kernels of their own there:
+ * padded, or with statistics, the same rows may differ in the last bits.
  *
  * Layouts. The softmax axis is any of 1 to 8 dimensions. Strides are in elements and not negative;
  * dx has those of x. 0 on an input broadcasts. An output's strides, sorted, must each be as large
@@ -433,13 +435,13 @@ SOFTMAX_API softmax_status_t logsoftmax_forward_to(softmax_handle_t handle, soft
  *
  * Masks. A masked element is -inf, whatever x holds there (ADDITIVE: unless that is NaN or +inf).
  * BOOL_KEEP and ADDITIVE have a mask as large as x; an all-zero mask_stride stands for contiguous
- * over shape. CAUSAL has no buffer:
- * element j of the axis is kept where j <= i + causal_offset, i being the index along the dimension
- * just before the axis, or 0 where ndim is 1; axis 0 of several dimensions is refused with
- * NOT_SUPPORTED_LAYOUT. ROW_LENGTH has one int32_t a row, over shape with the axis' entry of
- * mask_stride ignored, all-zero standing for one a row, contiguous; lengths are clamped to 0 to N.
- * Elements that CAUSAL or ROW_LENGTH mask are never read, and the others have the bits of a row
- * that ends there.
+ * over shape. CAUSAL has no buffer: element j of the axis is kept where j <= i + causal_offset, i
+ * being the index along the dimension just before the axis, or 0 where ndim is 1; axis 0 of several
+ * dimensions is refused with NOT_SUPPORTED_LAYOUT. ROW_LENGTH has one int32_t a row, over shape
+ * with the axis' entry of mask_stride ignored, all-zero standing for one a row, contiguous; lengths
+ * are clamped to 0 to N.
+ * Elements that CAUSAL or ROW_LENGTH mask are never read; on a CPU handle the others have the bits
+ * of a row that ends there.
  *
  * Sink. args.sink adds one more logit to a row's maximum and sum, which has no output: neither
  * scaled nor capped nor masked, one float32 a row over shape with the axis' entry of sink_stride
@@ -454,8 +456,9 @@ SOFTMAX_API softmax_status_t logsoftmax_forward_to(softmax_handle_t handle, soft
  *     row_sum   the sum of exp(v - row_max), with row_max as it is returned
  *     lse       row_max + log(row_sum), computed in float64 and rounded once
  *
- * An empty row has -inf, 0 and -inf; a NaN row has three NaN. A maximum beyond float32 becomes an
- * infinity: then row_sum is 0 and lse that infinity.
+ * On CUDA a row_sum is within section 3's bound for F32, and lse within 2^-21 + 1 ulp. An empty
+ * row has -inf, 0 and -inf; a NaN row has three NaN. A maximum beyond float32 becomes an infinity:
+ * then row_sum is 0 and lse that infinity.
  *
  * With SOFTMAX_FLAG_GIVEN_STATS, row_max and row_sum are inputs, and a row is exp(v - row_max) /
  * row_sum or (v - row_max) - log(row_sum): the last pass of a row that devices share. Bounds hold
@@ -557,8 +560,7 @@ SOFTMAX_API softmax_status_t softmax_desc_init(softmax_desc_t *desc, size_t stru
                                                softmax_dtype_t dtype, int64_t M, int64_t N);
 
 /* Checks everything about a descriptor that needs no device and no pointers: sizes, constants,
- * shapes, strides, overflow, and whether this release can compute it on any device. Needs no GPU.
- * softmax_select says what a handle's device lacks.
+ * shapes, strides, overflow, and whether this release can compute it. Needs no GPU.
  *
  * Errors: NULL_POINTER; STRUCT_SIZE; NEWER_FIELD; BAD_ENUM; BAD_SHAPE; BAD_STRIDE;
  * INVALID_ARGUMENT; NOT_SUPPORTED; NOT_SUPPORTED_DTYPE; NOT_SUPPORTED_LAYOUT. A malformed
@@ -568,8 +570,7 @@ SOFTMAX_API softmax_status_t softmax_desc_check(const softmax_desc_t *desc);
 
 /* Computes what desc says with the buffers of args. The headline calls are this call.
  *
- * Errors: all of softmax_desc_check and of softmax_forward_to; NOT_SUPPORTED,
- * NOT_SUPPORTED_DTYPE and NOT_SUPPORTED_LAYOUT for what the handle's device lacks.
+ * Errors: all of softmax_desc_check and of softmax_forward_to.
  */
 SOFTMAX_API softmax_status_t softmax_execute(softmax_handle_t handle, softmax_algo_t algo,
                                              const softmax_desc_t *desc,
@@ -587,13 +588,13 @@ SOFTMAX_API softmax_status_t softmax_execute(softmax_handle_t handle, softmax_al
  * part_sum * exp(part_max - maximum), accumulated in float64 and rounded once; and
  * maximum + log(sum), with the sum before its rounding, rounded once. A part whose maximum is -inf
  * adds nothing, whatever its sum; if all are, the row is empty: -inf, 0, -inf. A NaN in any other
- * part, or a maximum of +inf, makes all three NaN. One part comes back as it is. Parts are added in
- * order, with the same bits on every device.
+ * part, or a maximum of +inf, makes all three NaN, of one part too; else one part comes back as it
+ * is. Parts are added in order, with the same bits on every device.
  *
  * A sink belongs into one part alone.
  *
  * Errors: BAD_HANDLE; BAD_SHAPE; NULL_POINTER; INVALID_ARGUMENT (alignment); OVERLAP (of an output
- * and any other buffer); WRONG_DEVICE; NOT_SUPPORTED (on a CUDA handle).
+ * and any other buffer); WRONG_DEVICE; CUDA.
  */
 SOFTMAX_API softmax_status_t softmax_merge_stats(softmax_handle_t handle, int64_t parts,
                                                  int64_t rows, const float *part_max,

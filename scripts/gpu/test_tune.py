@@ -71,7 +71,22 @@ class Ranges(unittest.TestCase):
         self.assertEqual(rows(lines), ["{kNoLimit, SOFTMAX_ALGO_WARP},"])
         self.assertEqual(rows(lines, F32_ODD), ["{kNoLimit, SOFTMAX_ALGO_TILE},"])
         half = [t for t in tuning.TABLES if t.dtype == "bf16"]
-        self.assertTrue(half[1].has("bf16", 12) and half[0].has("bf16", 24))
+        self.assertTrue(half[1].has("bf16", 12) and half[0].has("bf16", 32))
+
+    def test_ragged_rows_are_whole_words_that_fill_lanes_badly(self):
+        ragged = next(t for t in tuning.TABLES if t.name == "kSm90F32Ragged")
+        lines = cold({"warp": {32: 100, 36: 120}, "tile": {32: 120, 36: 100}})
+        self.assertEqual(rows(lines), ["{kNoLimit, SOFTMAX_ALGO_WARP},"])
+        self.assertEqual(rows(lines, ragged), ["{kNoLimit, SOFTMAX_ALGO_TILE},"])
+        # To the ladder they are words as any others.
+        self.assertTrue(tuning.LADDER_TABLES[0].has("f32", 36))
+
+    def test_few_whole_words_are_not_warps_where_many_are_tiles(self):
+        lines = cold({"warp": {36: 120}, "tile": {36: 100}})
+        lines += [cell("warp", 36, 1, m=1), cell("tile", 36, 2, m=1)]
+        ragged = next(t for t in tuning.TABLES if t.name == "kSm90F32Ragged")
+        self.assertEqual(rows(lines, ragged), ["{kNoLimit, SOFTMAX_ALGO_TILE, 0, SOFTMAX_ALGO_AUTO,"
+                                               " 1, SOFTMAX_ALGO_WARP},"])
 
     def test_a_table_that_was_not_measured_says_so(self):
         self.assertEqual(tuning.lines_of(tuning.Timings([RUN]), F32, CLASSES),

@@ -16,21 +16,45 @@ SMALL_M = (1, 16, 64)
 COLUMNS = 100  # of a source line
 
 
+def is_ragged(words):
+    """As in src/core/held_rows.h."""
+    lanes = packs = 1
+    while lanes < 8 and lanes < words:
+        lanes *= 2
+    while packs < 4 and lanes * packs < words:
+        packs *= 2
+    while lanes < 32 and lanes * packs < words:
+        lanes *= 2
+    while lanes * packs < words:
+        packs *= 2
+    room = lanes * packs
+    return packs <= 8 and (words < room if words < 8 else 10 * words < 7 * room)
+
+
 @dataclasses.dataclass(frozen=True)
 class Table:
     name: str
     dtype: str
-    parity: str  # "whole" or "odd" rows: multiples of 16 bytes or not
+    parity: str  # rows that are no multiple of 16 bytes: "odd"; others: "ragged" or "whole"
     stems: tuple = STEMS
 
     def has(self, dtype, cols):
-        parity = "odd" if cols * ELEMENT_BYTES[dtype] % PACK_BYTES else "whole"
+        row_bytes = cols * ELEMENT_BYTES[dtype]
+        parity = "odd" if row_bytes % PACK_BYTES else "whole"
+        if parity == "whole" and self.stems is STEMS and is_ragged(row_bytes // PACK_BYTES):
+            parity = "ragged"  # to the ladder as any others
         return (dtype, parity) == (self.dtype, self.parity)
+
+    def same_order(self, a, b, classes):
+        """Whether two stems add up in one order. WARP and TILE do where rows are odd."""
+        return classes[a] == classes[b] and (self.parity == "odd" or {a, b} != {"warp", "tile"})
 
 
 _KINDS = (("F32", "f32", "whole"), ("F32Odd", "f32", "odd"), ("Half", "bf16", "whole"),
           ("HalfOdd", "bf16", "odd"), ("F64", "f64", "whole"), ("F64Odd", "f64", "odd"))
-TABLES = tuple(Table("kSm90" + name, dtype, parity) for name, dtype, parity in _KINDS)
+_RAGGED = (("F32Ragged", "f32", "ragged"), ("HalfRagged", "bf16", "ragged"),
+           ("F64Ragged", "f64", "ragged"))
+TABLES = tuple(Table("kSm90" + name, dtype, parity) for name, dtype, parity in _KINDS + _RAGGED)
 LADDER_TABLES = tuple(Table("kLadder" + name, dtype, parity, tables.LADDER)
                       for name, dtype, parity in _KINDS[:-1])  # its float64 rows are one table
 
@@ -146,7 +170,7 @@ def rows_of(timings, table, classes):
     chosen = choose(lambda n: timings.cold_us(table, n), lengths)
     few = pairs(timings, table, lengths, chosen, lambda n, m: chosen[n],
                 lambda n: [a for a in table.stems
-                           if a != chosen[n] and classes[a] == classes[chosen[n]]])
+                           if a != chosen[n] and table.same_order(a, chosen[n], classes)])
 
     def without_flag(n, m):
         return few[n][1] if few[n] and m <= few[n][0] else chosen[n]

@@ -100,6 +100,9 @@ Status check_args(const softmax_args_t &args, const softmax_desc_t &desc, Proble
       return useless(args.row_max != nullptr ? "row_max" : "row_sum",
                      "and BACKWARD from y has no use for it: flag GIVEN_STATS goes with x");
     }
+    if (!given && args.sink != nullptr) {
+      return useless("sink", "and BACKWARD from y has no use for it: it is in y");
+    }
   } else {
     if (args.dy != nullptr) return useless("dy", "and the direction is FORWARD");
     if (args.dx != nullptr) return useless("dx", "and the direction is FORWARD");

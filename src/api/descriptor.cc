@@ -28,7 +28,7 @@ Status check_enums(const softmax_desc_t &desc) {
   if (Status s = check_enum("direction", desc.direction, SOFTMAX_DIRECTION_BACKWARD)) return s;
   if (Status s = check_dtype("x_dtype", desc.x_dtype)) return s;
   if (Status s = check_dtype("y_dtype", desc.y_dtype)) return s;
-  if (desc.dy_dtype != 0) {
+  if (desc.direction == SOFTMAX_DIRECTION_BACKWARD && desc.dy_dtype != 0) {
     if (Status s = check_dtype("dy_dtype", desc.dy_dtype)) return s;
   }
   if (Status s = check_enum("mask_kind", desc.mask_kind, SOFTMAX_MASK_ROW_LENGTH)) return s;
@@ -145,7 +145,7 @@ bool given_stats(const softmax_desc_t &desc) {
   return (desc.flags & SOFTMAX_FLAG_GIVEN_STATS) != 0;
 }
 std::int32_t dy_dtype_of(const softmax_desc_t &desc) {
-  return desc.dy_dtype != 0 ? desc.dy_dtype : desc.x_dtype;
+  return is_backward(desc) && desc.dy_dtype != 0 ? desc.dy_dtype : desc.x_dtype;
 }
 
 // All tensors of the call but the sink.

@@ -23,14 +23,40 @@ constexpr int warp_only_lanes(int packs) {
   return packs == 2 ? kWarpLineLanes : packs == kWarpMostPacks ? 32 : 0;
 }
 
-// Rows of odd length, of which a lane of WARP or TILE has every `lanes`-th element. They come to
-// registers from shared memory, mostly: there nothing is gained by neighbouring lanes having
-// neighbouring elements, and the fewer lanes share a row the less is reduced and left idle.
-struct UnitShape {
+// Lanes that share a row, and packs that each of them has room for.
+struct RowShape {
   int lanes;
   int packs;  // a power of two; 0: more than a warp holds
 };
-constexpr UnitShape unit_shape(std::int64_t cols, int x_bytes) {
+
+// Rows of `words` words straight from memory, WARP's: few lanes a row and one pack a lane while
+// rows are short: neighbouring lanes then touch neighbouring packs of one row after another. From 8
+// lanes, which is a whole line, on it is cheaper to take more packs a lane than to reduce over more
+// lanes.
+constexpr RowShape line_shape(std::int64_t words) {
+  if (words > 32 * kWarpMostPacks) return {32, 0};
+  int lanes = 1;
+  int packs = 1;
+  while (lanes < kWarpLineLanes && lanes < words) lanes *= 2;
+  while (packs < 4 && lanes * packs < words) packs *= 2;
+  while (lanes < 32 && lanes * packs < words) lanes *= 2;
+  while (lanes * packs < words) packs *= 2;
+  return {lanes, packs};
+}
+
+// Rows of whole words that line_shape leaves a part of the lanes' packs of idle: below so much it
+// has cost more than a tenth of a copy's speed. Up to a line's length what is idle is lanes, a
+// quarter or an eighth of them.
+constexpr bool is_ragged(std::int64_t words) {
+  const RowShape shape = line_shape(words);
+  const std::int64_t room = std::int64_t{shape.lanes} * shape.packs;
+  return words < kWarpLineLanes ? words < room : 10 * words < 7 * room;
+}
+
+// Rows of odd length, of which a lane of WARP or TILE has every `lanes`-th element. They come to
+// registers from shared memory, mostly: there nothing is gained by neighbouring lanes having
+// neighbouring elements, and the fewer lanes share a row the less is reduced and left idle.
+constexpr RowShape unit_shape(std::int64_t cols, int x_bytes) {
   const int pack_cols = kHeldPackBytes / x_bytes;
   const std::int64_t words = cols / pack_cols + (cols % pack_cols != 0 ? 1 : 0);
   if (words > 32 * kWarpMostPacks) return {32, 0};
@@ -91,6 +117,26 @@ SOFTMAX_HD constexpr bool is_whole_words(std::int64_t cols, int x_bytes) {
   return cols % (kHeldPackBytes / x_bytes) == 0;
 }
 
+// TILE's rows of whole words, of which a lane has every `lanes`-th word. Shared memory serves words
+// of 16 bytes to this many lanes at a time, from as many columns of banks.
+constexpr int kBankWords = 8;
+// As unit_shape, but with so many lanes a row that rows one after another, or as far apart as
+// row_spread_bits says, have their words in different columns, or two of them at most in the same
+// one: more lanes would cost more than that does. Rows of up to four words are a lone lane's, and
+// meet where they are two or four.
+constexpr RowShape tile_shape(std::int64_t cols, int x_bytes) {
+  RowShape shape = unit_shape(cols, x_bytes);
+  if (!is_whole_words(cols, x_bytes) || shape.packs < kWarpMostPacks) return shape;
+  const std::int64_t words = cols * x_bytes / kHeldPackBytes;
+  while (shape.lanes < kBankWords && words % (4 * shape.lanes) == 0) shape.lanes *= 2;
+  return shape;
+}
+// Bytes of a row that its lanes read at once and others' rows must keep clear of.
+constexpr int lanes_bytes(std::int64_t cols, int x_bytes, int lanes) {
+  if (!is_whole_words(cols, x_bytes)) return lanes * x_bytes;
+  return lanes < kBankWords ? lanes * kHeldPackBytes : 0;
+}
+
 // Rows of odd length begin anywhere in a word. They go element by element, four or more loads
 // instead of one, which is less than what a window takes, but for long ones of two bytes an
 // element: those find too few threads for that. Of the other two ways the address decides, and
@@ -116,11 +162,9 @@ SOFTMAX_HD constexpr int run_words(int packs, std::int64_t cols, int x_bytes) {
   return 32 * packs - (is_always_window(cols, x_bytes) ? 1 : 0);
 }
 
-// Sixteen-bit values that come element by element are held as float32 by WARP and TILE, in twice
-// the registers and with fewer instructions than words. Where a row has several warps they must be
-// many, to have enough on their way.
-constexpr bool has_float_units(std::int64_t cols, int x_bytes, int y_bytes) {
-  return x_bytes == 2 && y_bytes == 2 && goes_by_units(cols, x_bytes);
-}
+// Sixteen-bit values for 16-bit results are held as float32 by TILE, and by WARP where they come
+// element by element: in twice the registers and with fewer instructions than words. Where a row
+// has several warps they must be many, to have enough on their way.
+constexpr bool is_half_to_half(int x_bytes, int y_bytes) { return x_bytes == 2 && y_bytes == 2; }
 
 }  // namespace softmax

@@ -78,6 +78,15 @@ class ScaledTerms {
     f = fmaf(x, log2_lo_, f);
     return float_of(bits_of(power_of_two_fraction(f)) + (bits_of(shifted) << 23));
   }
+  // Of x + low, low being no more than a rounding of x.
+  SOFTMAX_HD float operator()(float x, float low) const {
+    low = x < least_ ? 0.0f : low;
+    x = x < least_ ? least_ : x;
+    const float shifted = fmaf(x, log2_hi_, round_);
+    float f = fmaf(x, log2_hi_, round_ - shifted);
+    f = fmaf(low, log2_hi_, fmaf(x, log2_lo_, f));
+    return float_of(bits_of(power_of_two_fraction(f)) + (bits_of(shifted) << 23));
+  }
 
  private:
   static constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer

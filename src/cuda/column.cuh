@@ -198,7 +198,7 @@ class ColumnCall {
     const double top = double(max) * scaling.size;
     const double reference = ScaledTerms(n.terms).reference();
     if (left()[r] == 0 && row >= 0 && args_.writes_stats() && place_.rank == 0) {
-      write_row_stats(args_, row, max, top, sink, reference, sums.others, sums.ones);
+      write_row_stats(args_, row, RowNumbers{max, sums.ones, sums.others, reference});
     }
     if (!args_.is_log) return;
     n.number[2] = log_sum(max, top, sink, reference, sums);

@@ -1,11 +1,11 @@
-// WARP and BLOCK for few rows: a row a block, a pack a thread, and the bits of the kernels for
-// many.
+// WARP, BLOCK and TILE's whole words for few rows: a row a block, a pack a thread, and the bits of
+// the kernels for many.
 //
 // A few rows in L2 wait for the trip there, for one instruction after another, and for code that is
 // fetched for the first time. So the code is short, and the packs of a row are worked on by as many
-// threads; only a run's sum is taken in the order of warp.cuh and block.cuh: its terms are
-// exchanged in shared memory, from where the lanes that would have held them add them. All else is
-// the same functions of the same numbers.
+// threads; only a run's sum is taken in the order of warp.cuh, tile.cuh and block.cuh: its terms
+// are exchanged in shared memory, from where the lanes that would have held them add them. All else
+// is the same functions of the same numbers.
 //
 // A block has as many threads as the row has words there, those of its last run that do not exist
 // included, and at least a warp.
@@ -106,7 +106,7 @@ class FewTermPack : public TermPacks<X, 1, false> {
   }
 };
 
-// As RawPacks, or where WARP has rows element by element as CoarseTermPacks.
+// As RawPacks, or as CoarseTermPacks: where WARP has rows element by element, and TILE's.
 template <typename X>
 class FewRawPack : public RawPacks<X, 1, false> {
  public:

@@ -49,6 +49,22 @@ __device__ __forceinline__ std::uint32_t phase_of(std::uint32_t row) {
   return row / kLaggedBuffers & 1;
 }
 
+// Who arrives at a barrier for a warp. Lane 0 alone, after the other lanes have met it, would order
+// as much. But racecheck reported what those lanes had read against the write that follows the
+// barrier, and we believe that it follows a thread's own arrivals only.
+constexpr bool kEveryLaneArrives = true;
+constexpr int kWarpArrivals = kEveryLaneArrives ? kWarpThreads : 1;
+
+// By a warp: lane 0 writes what others wait for at the barrier, and all that any lane has read
+// before may be written by them.
+template <typename Write>
+__device__ __forceinline__ void post(std::uint64_t *barrier, int lane, Write write) {
+  __syncwarp();
+  if (lane == 0) write();
+  if constexpr (kEveryLaneArrives) __syncwarp();
+  if (kEveryLaneArrives || lane == 0) arrive_at(barrier);
+}
+
 // Shared memory of a block.
 template <typename T>
 struct LaggedMeeting {
@@ -60,8 +76,10 @@ struct LaggedMeeting {
 
   // By thread 0, before a barrier of the block.
   __device__ __forceinline__ void initialise(int workers) {
-    for (std::uint64_t &barrier : posted) cuda::ptx::mbarrier_init(&barrier, workers);
-    for (std::uint64_t &barrier : decided) cuda::ptx::mbarrier_init(&barrier, 1);
+    for (std::uint64_t &barrier : posted) {
+      cuda::ptx::mbarrier_init(&barrier, workers * kWarpArrivals);
+    }
+    for (std::uint64_t &barrier : decided) cuda::ptx::mbarrier_init(&barrier, kWarpArrivals);
   }
   __device__ __forceinline__ RowPart<T> &run(std::uint32_t row, int worker) {
     return runs[buffer_of(row) * kGridStreamWarps + worker];
@@ -151,11 +169,8 @@ class LaggedWorker {
       fence_slot_writes();  // before the next copy into the slot
     }
     const RowPart<Acc> part = warp_part<Run::kSumBits>(lane_part, kIsLog);
-    __syncwarp();  // the outcome of the row that was written last has been read by all lanes
-    if (run_.lane == 0) {
-      meeting_.run(row, worker_) = part;
-      arrive_at(&meeting_.posted[buffer_of(row)]);
-    }
+    // The outcome of the row that was written last has been read by all lanes.
+    post(&meeting_.posted[buffer_of(row)], run_.lane, [&] { meeting_.run(row, worker_) = part; });
     return max;
   }
 
@@ -284,10 +299,10 @@ class LaggedExchange {
 
   __device__ __forceinline__ void decide(std::uint32_t row, const RowPart<Acc> &part) const {
     const RowFactors<Acc> factors = finish(part, args_.empty_is_zero, kIsLog);
-    __syncwarp();  // the runs' parts have been read by all lanes
-    if (lane_ != 0) return;
-    meeting_.outcome[buffer_of(row)] = {part.max, factors};
-    arrive_at(&meeting_.decided[buffer_of(row)]);
+    // The runs' parts have been read by all lanes.
+    post(&meeting_.decided[buffer_of(row)], lane_, [&] {
+      meeting_.outcome[buffer_of(row)] = {part.max, factors};
+    });
   }
 
   const RowArgs &args_;

@@ -30,9 +30,6 @@ const void *held_kernel_for(const Policy &policy, const Problem &problem, const 
     return kernel_for_rows(problem.x_dtype, problem.y_dtype, policy.packs,
                            access_of(problem, buffers));
   };
-  if (policy.few_lanes > 0) {
-    return few_kernel_for(problem.x_dtype, problem.y_dtype, problem.is_log());
-  }
   switch (policy.algo) {
     case SOFTMAX_ALGO_WARP: return look_up(warp_kernel_for);
     case SOFTMAX_ALGO_BLOCK: return look_up(block_kernel_for);
@@ -45,6 +42,7 @@ const void *held_kernel_for(const Policy &policy, const Problem &problem, const 
 const void *kernel_for(const Policy &policy, const Problem &problem, const Buffers &buffers) {
   const std::int32_t x_dtype = problem.x_dtype;
   const std::int32_t y_dtype = problem.y_dtype;
+  if (policy.few_lanes > 0) return few_kernel_for(x_dtype, y_dtype, problem.is_log());
   switch (policy.algo) {
     case SOFTMAX_ALGO_NAIVE: return naive_kernel_for(x_dtype, y_dtype);
     case SOFTMAX_ALGO_SHARED: return shared_kernel_for(x_dtype, y_dtype);
@@ -71,7 +69,10 @@ Launch plan(const DeviceCaps &caps, const Policy &policy, const Problem &problem
   launch.args.empty_is_zero = problem.empty_is_zero();
   launch.kernel = kernel_for(policy, problem, buffers);
   switch (policy.algo) {
-    case SOFTMAX_ALGO_TILE: plan_tile(policy, problem, buffers, &launch); return launch;
+    case SOFTMAX_ALGO_TILE:
+      if (policy.few_lanes > 0) break;
+      plan_tile(policy, problem, buffers, &launch);
+      return launch;
     case SOFTMAX_ALGO_CLUSTER:
       // With rows on their way it has other kernels and plans, as GRID has.
       if (policy.stages == 0) plan_cluster(policy, problem, &launch);
@@ -97,7 +98,8 @@ Launch plan(const DeviceCaps &caps, const Policy &policy, const Problem &problem
         launch.args.is_cut ? run_cols_of(problem.cols, size, policy.packs) : problem.cols);
     launch.args.unit_step = goes_by_units(problem.cols, size) ? policy.few_lanes : 1;
     launch.args.keeps_terms =
-        has_float_units(problem.cols, size, dtype_size(problem.y_dtype)) && !launch.args.is_cut;
+        is_half_to_half(size, dtype_size(problem.y_dtype)) && !launch.args.is_cut &&
+        (policy.algo == SOFTMAX_ALGO_TILE || goes_by_units(problem.cols, size));
     launch.smem_bytes = static_cast<std::size_t>(policy.smem_bytes - few_fixed_bytes(accumulator));
   } else if (policy.algo == SOFTMAX_ALGO_WARP) {
     // A lane of WARP takes part in several of a block's rows.

@@ -52,7 +52,8 @@ void plan_tile(const Policy &policy, const Problem &problem, const Buffers &buff
   RowArgs &args = launch->args;
   args.tile_rows = static_cast<std::int32_t>(rows);
   args.spread_bits =
-      row_spread_bits(problem.cols * x_size, policy.threads_per_row * x_size, threads / 32);
+      row_spread_bits(problem.cols * x_size,
+                      lanes_bytes(problem.cols, x_size, policy.threads_per_row), threads / 32);
   args.slots = policy.stages;
   args.slot_bytes = static_cast<std::int32_t>(slot_bytes(rows * problem.cols * x_size));
   args.out_bytes = takes_place(problem, buffers)

@@ -122,7 +122,10 @@ class Tiles {
   std::int64_t first_;  // row of the block
   int left_;            // rows from there on
   int own_row_;         // the first of this warp's in a tile
-  using Rows = WarpRows<X, Y, kPacks, RowAccess::kUnits, kRows, false, kFullPacks>;
+  // A lone lane has the same columns either way, and those with few are not worth the code.
+  static constexpr bool kMayBeWords = kLanes > 1 || kPacks >= 4;
+  using Rows =
+      WarpRows<X, Y, kPacks, RowAccess::kUnits, kRows, false, kFullPacks, true, kMayBeWords>;
   static_assert(kPacks % Rows::Held::Sums::kGroupPacks == 0, "no pack is left out of the sums");
   Rows rows_;
 };

@@ -23,8 +23,8 @@ constexpr OrderClass kOrderClasses[] = {
     {SOFTMAX_ALGO_ONLINE, 5},
     {SOFTMAX_ALGO_WARP_ONLINE, 6},
     {SOFTMAX_ALGO_WARP, 7},
-    // Rows of odd length, by unit_shape in both. Others are words to WARP and elements to TILE,
-    // which AUTO has for none of them: a test holds every tuning row to that.
+    // Rows of odd length, by unit_shape in both. Whole words are dealt to other lanes by each, and
+    // never to one where few and to the other where many: a test holds every choice to that.
     {SOFTMAX_ALGO_TILE, 7},
     // A row is cut into runs of as many columns as a warp holds, whose parts are merged in one tree
     // over their numbers. It is the same where both hold as many packs (Policy::packs) and the row

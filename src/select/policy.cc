@@ -31,22 +31,21 @@ std::int64_t reduction_slot_bytes(const Problem &p) { return 3 * accumulator_siz
 // work.
 constexpr int kFewRowsPerSm = 2;
 
-// Where rows are few, WARP's and BLOCK's other schedule: a block a row, of as many threads as the
-// row has words in the order that `policy` says. Order and bits stay.
-void take_few_rows(const DeviceCaps &caps, const Problem &p, int lanes, std::int64_t runs,
+}  // namespace
+
+bool take_few_rows(const DeviceCaps &caps, const Problem &p, int lanes, std::int64_t runs,
                    Policy *policy) {
-  if (p.rows > std::int64_t{kFewRowsPerSm} * caps.sm_count) return;
+  if (p.rows > std::int64_t{kFewRowsPerSm} * caps.sm_count) return false;
   const std::int64_t threads = runs * std::max(kWarp, lanes * policy->packs);
-  if (threads > kFewMostWords) return;
+  if (threads > kFewMostWords) return false;
   const int accumulator = accumulator_size(p.x_dtype);
   policy->few_lanes = lanes;
   policy->threads_per_row = static_cast<int>(threads);
   policy->rows_per_block = 1;
   policy->smem_bytes = few_fixed_bytes(accumulator) +
                        threads * few_slot_bytes(dtype_size(p.x_dtype), accumulator, p.is_log());
+  return true;
 }
-
-}  // namespace
 
 bool naive_policy(const DeviceCaps &, const Problem &, Policy *policy, char *, std::size_t) {
   policy->threads_per_row = 1;
@@ -94,9 +93,6 @@ bool warp_online_policy(const DeviceCaps &, const Problem &, Policy *policy, cha
   return true;
 }
 
-// Few lanes a row and one pack a lane while rows are short: neighbouring lanes then touch
-// neighbouring packs of one row after another. From 8 lanes, which is a whole line, on it is
-// cheaper to take more packs a lane than to reduce over more lanes.
 bool warp_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char *why,
                  std::size_t cap) {
   constexpr std::int64_t kMostWords = kWarp * kWarpMostPacks;
@@ -106,25 +102,14 @@ bool warp_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char 
     return decline(why, cap, "a warp holds at most %d columns of %s",
                    static_cast<int>(kMostWords * kHeldPackBytes / size), dtype_name(p.x_dtype));
   }
-  int lanes = 1;
-  int packs = 1;
-  // As TILE's, which takes such rows where they are many, if there is one.
-  if (goes_by_units(p.cols, size) && caps.compute_capability >= 90) {
-    const UnitShape shape = unit_shape(p.cols, size);
-    lanes = shape.lanes;
-    packs = shape.packs;
-  } else {
-    while (lanes < kWarpLineLanes && lanes < row) lanes *= 2;
-    while (packs < 4 && lanes * packs < row) packs *= 2;
-    while (lanes < kWarp && lanes * packs < row) lanes *= 2;
-    while (lanes * packs < row) packs *= 2;
-  }
-  const int rows_a_lane = warp_rows_a_lane(packs);
-  policy->threads_per_row = lanes;
-  policy->rows_per_block = kWarpBlockThreads / lanes * rows_a_lane;
+  // Odd rows as TILE's, which takes them where they are many, if there is one.
+  const bool is_as_tile = goes_by_units(p.cols, size) && caps.compute_capability >= 90;
+  const RowShape shape = is_as_tile ? unit_shape(p.cols, size) : line_shape(row);
+  policy->threads_per_row = shape.lanes;
+  policy->rows_per_block = kWarpBlockThreads / shape.lanes * warp_rows_a_lane(shape.packs);
   policy->vec_bytes = kVectorBytes;
-  policy->packs = packs;
-  take_few_rows(caps, p, lanes, 1, policy);
+  policy->packs = shape.packs;
+  take_few_rows(caps, p, shape.lanes, 1, policy);
   return true;
 }
 

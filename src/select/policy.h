@@ -39,6 +39,13 @@ PolicyFunction cluster_general_policy;
 PolicyFunction online_general_policy;
 PolicyFunction no_general_policy;  // for whoever takes none of them
 
+// Where rows are few, the other schedule of WARP, BLOCK and TILE's whole words: a block a row, of
+// as many threads as the row has words in the order that `lanes`, `runs` and policy->packs say.
+// Order and bits stay. False where rows are too many or too long for it, and then nothing has
+// changed.
+bool take_few_rows(const DeviceCaps &caps, const Problem &problem, int lanes, std::int64_t runs,
+                   Policy *policy);
+
 // False, and the reason in why[cap]. Formatting costs more than the choice itself: it is left out
 // where nobody reads it.
 [[gnu::format(printf, 3, 4)]] inline bool decline(char *why, std::size_t cap, const char *format,

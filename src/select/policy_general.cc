@@ -9,6 +9,7 @@
 #include "core/column_tile.h"
 #include "core/dtype.h"
 #include "core/features.h"
+#include "core/rows_shape.h"
 #include "select/policy.h"
 
 namespace softmax {
@@ -19,15 +20,20 @@ constexpr int kVectorBytes = 16;
 constexpr int kMostThreads = 512;  // of a block, for one row
 constexpr int kWarpBlockThreads = 128;
 constexpr int kMostClusterBlocks = 16;
+constexpr std::int64_t kReservedBytes = 1024;  // of shared memory, by the system, a block
+constexpr std::int64_t kStaticBytes = 2048;    // at most, of the kernels' own
 constexpr int kWideThreads = 256;
 constexpr std::int64_t kWideWarpCols = 1024;
+constexpr int kMostAddedValues = 16;  // a thread, with an additive mask
 
-constexpr std::uint32_t kNotHeld = kFeatureSoftcap | kFeatureAdditiveMask | kFeatureBackward;
+constexpr std::uint32_t kNotHeld = kFeatureSoftcap | kFeatureBackward;
+
+bool is_added(const Problem &p) { return (p.features & kFeatureAdditiveMask) != 0; }
 
 // What all that hold rows on chip have in common.
 bool takes_values(const Problem &p, char *why, std::size_t cap) {
   if ((p.features & kNotHeld) != 0) {
-    return decline(why, cap, "has no soft-cap, no additive mask and no backward direction");
+    return decline(why, cap, "has no soft-cap and no backward direction");
   }
   if (p.x_dtype == SOFTMAX_DTYPE_F64 || p.y_dtype == SOFTMAX_DTYPE_F64) {
     return decline(why, cap, "computes in float32, and %s -> %s needs float64",
@@ -49,22 +55,34 @@ int most_cluster_blocks(const DeviceCaps &caps) {
   return caps.compute_capability == 90 ? kMostClusterBlocks : 8;
 }
 
-// `values` a thread, as few threads as hold a row of a block's part; whole warps from one on.
-bool take_rows(const Problem &p, std::int64_t values, int threads, int blocks, Policy *policy,
-               char *why, std::size_t cap) {
+// `values` a thread, `threads` of `blocks` blocks a row.
+bool take_rows(const DeviceCaps &caps, const Problem &p, int values, int threads, int blocks,
+               Policy *policy, char *why, std::size_t cap) {
+  if (is_added(p) && values > kMostAddedValues) {
+    return decline(why, cap, "has no room for so many columns with an additive mask");
+  }
   const int size = dtype_size(p.x_dtype);
-  const int rows_per_block = std::max(1, blocks > 1            ? 1
-                                         : threads < kWarp * 2 ? kWarpBlockThreads / threads
-                                                               : 1);
-  policy->packs = static_cast<int>(values * size / kVectorBytes);
+  policy->packs = values * size / kVectorBytes;
   policy->threads_per_row = threads;
-  policy->rows_per_block = rows_per_block;
+  policy->rows_per_block = threads > kWarp ? 1 : kWarpBlockThreads / threads;
   policy->row_blocks = blocks;
   policy->cluster = blocks > 1 ? blocks : 0;
   policy->vec_bytes = kVectorBytes;
-  if (p.rows > INT_MAX / blocks * std::int64_t{rows_per_block}) {
-    return decline(why, cap, "has no grid for %" PRId64 " rows", p.rows);
+  policy->stages = rows_stages(policy->packs);
+  const int all_threads = threads * policy->rows_per_block;
+  int slot_bytes = rows_slot_bytes(policy->packs);
+  const int mask_bytes = (p.features & kFeatureBoolMask) != 0 ? 1 : is_added(p) ? 4 : 0;
+  slot_bytes += rows_mask_slot_bytes(policy->packs, size, mask_bytes);
+  policy->smem_bytes = std::int64_t{all_threads} * slot_bytes;
+  if (policy->smem_bytes + kStaticBytes > caps.smem_per_block_bytes) {
+    return decline(why, cap, "has no room for %d threads' rows in shared memory", all_threads);
   }
+  const std::int64_t by_smem =
+      caps.smem_per_sm_bytes / (policy->smem_bytes + kStaticBytes + kReservedBytes);
+  const std::int64_t by_threads =
+      std::min(rows_resident_threads(values), caps.max_threads_per_sm) / all_threads;
+  policy->blocks_per_sm =
+      static_cast<int>(std::max<std::int64_t>(1, std::min(by_smem, by_threads)));
   return true;
 }
 
@@ -75,7 +93,7 @@ int warps_for(std::int64_t cols, std::int64_t values) {
 
 }  // namespace
 
-bool warp_general_policy(const DeviceCaps &, const Problem &p, Policy *policy, char *why,
+bool warp_general_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char *why,
                          std::size_t cap) {
   if (!takes_rows(p, why, cap)) return false;
   constexpr std::int64_t kMost = 32;
@@ -87,7 +105,7 @@ bool warp_general_policy(const DeviceCaps &, const Problem &p, Policy *policy, c
   int lanes = 1;
   while (lanes < kWarp && lanes * values < p.cols) lanes *= 2;
   while (lanes * values < p.cols) values *= 2;
-  return take_rows(p, values, lanes, 1, policy, why, cap);
+  return take_rows(caps, p, static_cast<int>(values), lanes, 1, policy, why, cap);
 }
 
 bool block_general_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char *why,
@@ -101,7 +119,7 @@ bool block_general_policy(const DeviceCaps &caps, const Problem &p, Policy *poli
   }
   const std::int64_t values = p.cols > kMostThreads * 16 ? 32 : 16;
   const int warps = std::max(2, warps_for(p.cols, values));
-  return take_rows(p, values, warps * kWarp, 1, policy, why, cap);
+  return take_rows(caps, p, static_cast<int>(values), warps * kWarp, 1, policy, why, cap);
 }
 
 bool cluster_general_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char *why,
@@ -121,7 +139,7 @@ bool cluster_general_policy(const DeviceCaps &caps, const Problem &p, Policy *po
   int blocks = 2;
   while (blocks * kMostThreads * values < p.cols) blocks *= 2;
   const int warps = std::max(2, warps_for((p.cols + blocks - 1) / blocks, values));
-  return take_rows(p, values, warps * kWarp, blocks, policy, why, cap);
+  return take_rows(caps, p, static_cast<int>(values), warps * kWarp, blocks, policy, why, cap);
 }
 
 // Of rows without number side by side: a launch makes tiles that suit the rows that there are.
@@ -132,6 +150,7 @@ bool column_general_policy(const DeviceCaps &caps, const Problem &p, Policy *pol
                    "takes rows that lie side by side: a softmax axis that is not innermost");
   }
   if (!takes_values(p, why, cap)) return false;
+  if (is_added(p)) return decline(why, cap, "has no additive mask");
   const int held_size = column_held_size(dtype_size(p.x_dtype));
   const bool has_mask = (p.features & kFeatureBoolMask) != 0;
   const ColumnShape shape = column_shape(p.cols, held_size, most_cluster_blocks(caps));

@@ -20,6 +20,7 @@ constexpr std::int64_t kReservedBytes = 1024;   // of shared memory, by the syst
 constexpr std::int64_t kStaticBytes = 1024;     // at most, of the kernels' own
 constexpr int kRegisters = 65536;               // a multiprocessor's
 constexpr std::int64_t kTeamSlabBytes = 65536;  // of blocks that are no cluster, at most
+constexpr int kTileBlocksPerSm = 8;  // of TILE, about as many as find room
 constexpr std::int64_t kFewGridRows = 4;  // of GRID: no more than this, all of the card for each
 
 std::int64_t row_part_bytes(const Problem &p) { return part_bytes(accumulator_size(p.x_dtype)); }
@@ -47,7 +48,7 @@ bool tile_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char 
                  std::size_t cap) {
   if (!has_bulk_copies(caps, why, cap)) return false;
   const int size = dtype_size(p.x_dtype);
-  const UnitShape shape = unit_shape(p.cols, size);
+  const RowShape shape = tile_shape(p.cols, size);
   if (shape.packs == 0) {
     return decline(why, cap, "a tile's rows have at most %d columns of %s",
                    kWarp * kWarpMostPacks * kHeldPackBytes / size, dtype_name(p.x_dtype));
@@ -61,10 +62,21 @@ bool tile_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char 
   const std::int64_t on_their_way = size == 2 ? 37 << 10 : size == 4 ? 27 << 10 : 20 << 10;
   policy->stages = static_cast<std::int32_t>(
       std::clamp<std::int64_t>(on_their_way / x_bytes, 1, size == 2 ? kMostTiles : 3));
+  // Where there are few, blocks of their own: others would stand idle.
+  const std::int64_t tiles = ceil_div(p.rows, policy->rows_per_block);
+  const std::int64_t resident = std::int64_t{kTileBlocksPerSm} * caps.sm_count;
+  policy->stages = static_cast<std::int32_t>(
+      std::clamp<std::int64_t>(tiles / resident, 1, policy->stages));
   // At most: results have a place of their own where they do not fit their inputs'.
   policy->smem_bytes = policy->stages * slot_bytes(x_bytes) + slot_bytes(y_bytes);
   if (ceil_div(p.rows, std::int64_t{policy->rows_per_block} * policy->stages) > INT32_MAX) {
     return decline(why, cap, "more than %d tiles", INT32_MAX);
+  }
+  if (is_whole_words(p.cols, size)) {
+    policy->vec_bytes = kHeldPackBytes;
+    // Not where many rows would find no room: others take them, in another order.
+    const bool has_room = policy->smem_bytes <= caps.smem_per_block_bytes;
+    if (has_room && take_few_rows(caps, p, shape.lanes, 1, policy)) policy->stages = 0;
   }
   return true;
 }

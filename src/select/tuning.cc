@@ -3,6 +3,7 @@
 
 #include "core/dtype.h"
 #include "core/features.h"
+#include "core/held_rows.h"
 #include "softmax.h"
 
 namespace softmax {
@@ -13,8 +14,8 @@ namespace {
 // One NVIDIA H200, 2026-11-30 and 2026-12-01, softmax out of place over 2^27 elements, buffers
 // rotated past the L2, CUDA graphs, medians. Scores are copy time over softmax time at the N in the
 // comment, the copy being the better of cudaMemcpyAsync and a 16-byte streaming kernel. "Odd" rows
-// are those whose length is no multiple of 16 bytes. Few rows: CLUSTER uses more of the card than
-// one block.
+// are those whose length is no multiple of 16 bytes, "ragged" ones those of words that is_ragged
+// says. Few rows: CLUSTER uses more of the card than one block.
 
 constexpr std::int64_t kFew = 32;
 constexpr std::int64_t kFewAdaptive = 16;
@@ -33,6 +34,14 @@ constexpr TuningRow kSm90F32[] = {
     // 196608: 0.90, 262144: 0.94; cluster 0.71, 0.80. M = 1, N = 201088, hot: cluster 8.5 us
     {262144, SOFTMAX_ALGO_GRID, 0, SOFTMAX_ALGO_AUTO, kFewAdaptive, SOFTMAX_ALGO_CLUSTER},
     {kNoLimit, SOFTMAX_ALGO_GRID},  // 524288: 0.95, 1048576: 0.90, 4194304: 0.66, 16777216: 0.62
+};
+// Of ragged rows what others reach is measured, over 2^26 elements. That TILE is better, and WARP
+// where a row has more than 128 words, is reasoned (held_rows.h).
+constexpr TuningRow kSm90F32Ragged[] = {
+    // 12, 20, 24, 28: warp 0.81, 0.65, 0.78, 0.89; 36, 44, 68, 88: warp 0.77, 0.90, 0.81, 0.96;
+    // 132, 176, 260, 320: warp 0.78, 0.95, 0.76, 0.89
+    {512, SOFTMAX_ALGO_TILE},
+    {kNoLimit, SOFTMAX_ALGO_WARP},  // 576, 640, 704: block 0.77, 0.86, 0.92
 };
 constexpr TuningRow kSm90F32Odd[] = {
     // 9: 1.02, 33: 1.00, 129: 1.01, 257: 1.00, 513: 1.00, 1001: 0.98; warp 0.58, 0.26, 0.90, 0.89,
@@ -61,6 +70,13 @@ constexpr TuningRow kSm90Half[] = {
     {262144, SOFTMAX_ALGO_CLUSTER},
     {kNoLimit, SOFTMAX_ALGO_GRID},  // 524288: 0.87, 1048576: 0.85, 4194304: 0.81, 16777216: 0.63
 };
+constexpr TuningRow kSm90HalfRagged[] = {
+    // 24, 40, 48, 56: warp 0.73, 0.62, 0.74, 0.85; 72, 88, 136, 176: warp 0.74, 0.88, 0.74, 0.91;
+    // 264, 320, 576, 640: warp 0.71, 0.84, 0.76, 0.83; 704: block 0.96
+    {1024, SOFTMAX_ALGO_TILE},
+    // 1216: 0.98, 1280: 1.01, 1408: 1.02; 1088, 1152: block 0.72, 0.76
+    {kNoLimit, SOFTMAX_ALGO_WARP},
+};
 constexpr TuningRow kSm90HalfOdd[] = {
     // 9: 0.77, 33: 0.97, 100: 0.98, 257: 0.92, 513: 0.96, 1025: 0.97, 2047: 0.98; block -, -, -, -,
     // 0.75, 0.61, -. M = 1, N = 257, hot: 2.0 us by warp
@@ -77,6 +93,11 @@ constexpr TuningRow kSm90F64[] = {
     {256, SOFTMAX_ALGO_WARP},          // 64: 0.94, 256: 0.89; block -, 0.90
     {16384, SOFTMAX_ALGO_BLOCK},       // 1024: 0.69, 16384: 0.64; cluster -, 0.49
     {kNoLimit, SOFTMAX_ALGO_SHUFFLE},  // 32768: 0.41; cluster at 65536 0.36, grid at 262144 0.23
+};
+// Not measured: as odd rows, which TILE does best, element by element.
+constexpr TuningRow kSm90F64Ragged[] = {
+    {512, SOFTMAX_ALGO_TILE},
+    {kNoLimit, SOFTMAX_ALGO_SHUFFLE},
 };
 constexpr TuningRow kSm90F64Odd[] = {
     // 9: 0.89, 33: 0.78, 129: 0.72, 257: 0.70; warp -, 0.47, 0.44, -
@@ -210,16 +231,22 @@ constexpr bool sound(const TuningRow (&rows)[Count]) {
   return is_sound(rows, Count);
 }
 
-static_assert(sound(kSm90F32) && sound(kSm90F32Odd) && sound(kSm90Half) && sound(kSm90HalfOdd) &&
-                  sound(kSm90F64) && sound(kSm90General) && sound(kSm75General) &&
-                  sound(kGeneralInner) && sound(kSm90F64Odd) && sound(kSm75F32) &&
+static_assert(sound(kSm90F32) && sound(kSm90F32Ragged) && sound(kSm90F32Odd) && sound(kSm90Half) &&
+                  sound(kSm90HalfRagged) && sound(kSm90HalfOdd) && sound(kSm90F64) &&
+                  sound(kSm90F64Ragged) && sound(kSm90F64Odd) && sound(kSm90General) &&
+                  sound(kSm75General) && sound(kGeneralInner) && sound(kSm75F32) &&
                   sound(kSm75Half) && sound(kSm75HalfOdd) && sound(kSm75F64) && sound(kLadderF32) &&
                   sound(kLadderF32Odd) && sound(kLadderHalf) && sound(kLadderHalfOdd) &&
                   sound(kLadderF64) && sound(kCpuF32) && sound(kCpuHalf) && sound(kCpuF64),
               "a table rises, ends without a limit, and keeps its bits over M");
 
 bool is_odd(std::int32_t x_dtype, std::int64_t cols) {
-  return cols % (16 / dtype_size(x_dtype)) != 0;
+  return !is_whole_words(cols, dtype_size(x_dtype));
+}
+
+// What is_odd leaves.
+bool is_ragged_row(std::int32_t x_dtype, std::int64_t cols) {
+  return is_ragged(cols / (kHeldPackBytes / dtype_size(x_dtype)));
 }
 
 TuningTable cpu_table(std::int32_t x_dtype) {
@@ -241,6 +268,13 @@ TuningTable tuning_table(const DeviceCaps &caps, std::int32_t x_dtype, std::int6
       case SOFTMAX_DTYPE_F64: return table("sm_75 f64", kSm75F64);
       default:
         return odd ? table("sm_75 16-bit odd", kSm75HalfOdd) : table("sm_75 16-bit", kSm75Half);
+    }
+  }
+  if (!odd && is_ragged_row(x_dtype, cols)) {
+    switch (x_dtype) {
+      case SOFTMAX_DTYPE_F32: return table("sm_90 f32 ragged", kSm90F32Ragged);
+      case SOFTMAX_DTYPE_F64: return table("sm_90 f64 ragged", kSm90F64Ragged);
+      default: return table("sm_90 16-bit ragged", kSm90HalfRagged);
     }
   }
   switch (x_dtype) {

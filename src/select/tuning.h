@@ -49,7 +49,8 @@ struct TuningTable {
 };
 
 // The table for a device, an input type, and rows of `cols` elements: whether a row is a multiple
-// of 16 bytes decides with, since it decides how most rows are aligned.
+// of 16 bytes decides with, since it decides how most rows are aligned; and of those that are,
+// whether it fills lanes badly (is_ragged).
 TuningTable tuning_table(const DeviceCaps &caps, std::int32_t x_dtype, std::int64_t cols);
 
 // The same of the general call on CUDA, by how rows lie.

@@ -148,6 +148,114 @@ TEST_CASE("bits of rows in bulk do not depend on M", "[bulk][bits]") {
   }
 }
 
+// Rows of whole words, few lanes of which WARP fills: every number of lanes that shares one, all of
+// whose packs are full and not, and one that TILE would not be asked for.
+constexpr std::int64_t kRaggedWords[] = {3,  5,  6,  7,  9,  10, 11, 17,  20,  22,  24,
+                                         33, 40, 44, 65, 72, 89, 96, 129, 160, 179, 256};
+
+// AUTO too, which has TILE for most of them.
+constexpr softmax_algo_t kTileOrAuto[] = {SOFTMAX_ALGO_TILE, SOFTMAX_ALGO_AUTO};
+
+TEST_CASE("tiles of whole words are right, and have the same bits at every address",
+          "[bulk][bits]") {
+  // Many rows: the kernel for few is another. The last tile is not full, and neither are its warps.
+  SKIP_WITHOUT_BULK_COPIES();
+  Runner runner(device());
+  for (const TypePair &types : kTypePairs) {
+    const std::int64_t word = 16 / format_of(types.x).size_bytes;
+    int turn = 0;
+    for (const std::int64_t words : kRaggedWords) {
+      const std::int64_t cols = words * word;
+      const std::int64_t rows =
+          device().least_many_rows(SOFTMAX_ALGO_TILE, types.x, types.y, cols) + 37 + words % 29;
+      CHECK(rows > 38);
+      const Elements x = make_input(types.x, rows, cols, kPatterns[turn++ % kPatternCount], 91);
+      const Reference reference = make_reference(x, rows, cols);
+      for (const softmax_algo_t algo : kTileOrAuto) {
+        for (const bool is_log : {false, true}) {
+          const Problem aligned = problem_of(algo, types, rows, cols, is_log);
+          CHECK(runner.check(aligned, x, reference) == "");
+          std::string failure;
+          const Elements expected = runner.run(aligned, x, &failure);
+          over_offsets(aligned, [&](const Problem &problem) {
+            // One of each kind: both aligned, one of them, neither.
+            if (problem.x_offset > 1 && problem.x_offset + problem.y_offset != 16) return;
+            const Elements y = runner.run(problem, x, &failure);
+            INFO(to_text(problem) << " " << failure);
+            CHECK((failure.empty() && y.bytes == expected.bytes));
+          });
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("bits of rows of whole words do not depend on M, whoever AUTO takes", "[bulk][bits]") {
+  // Few rows, as many as are still few, and one more: other kernels, the same order of additions.
+  SKIP_WITHOUT_BULK_COPIES();
+  Runner runner(device());
+  for (const TypePair &types : kTypePairs) {
+    const std::int64_t word = 16 / format_of(types.x).size_bytes;
+    for (const std::int64_t words : kRaggedWords) {
+      const std::int64_t cols = words * word;
+      const std::int64_t many = device().least_many_rows(SOFTMAX_ALGO_TILE, types.x, types.y, cols);
+      const std::int64_t most = 4 * many + 1;
+      const Elements x = make_input(types.x, most, cols, Pattern::kNormal3, 92);
+      for (const softmax_algo_t algo : kTileOrAuto) {
+        const bool is_log = (words + algo) % 2 == 0;
+        std::string failure;
+        const Elements all = runner.run(problem_of(algo, types, most, cols, is_log), x, &failure);
+        CHECK(failure == "");
+        for (const std::int64_t rows : {std::int64_t{1}, many - 1, many, 2 * many}) {
+          Problem part = problem_of(algo, types, rows, cols, is_log);
+          part.x_offset = static_cast<int>(rows % 2);
+          const Elements y = runner.run(part, first_rows(x, cols, rows), &failure);
+          INFO(to_text(part) << " " << failure);
+          CHECK((failure.empty() && y.bytes == first_rows(all, cols, rows).bytes));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("special values in tiles of whole words decide as in any place", "[bulk][edge]") {
+  SKIP_WITHOUT_BULK_COPIES();
+  Runner runner(device());
+  for (const TypePair &types : kTypePairs) {
+    const std::int64_t word = 16 / format_of(types.x).size_bytes;
+    for (const std::int64_t words : kRaggedWords) {
+      const std::int64_t cols = words * word;
+      const std::int64_t rows =
+          device().least_many_rows(SOFTMAX_ALGO_TILE, types.x, types.y, cols) + 5;
+      Elements x = make_input(types.x, rows, cols, Pattern::kNormal3, 93);
+      for (std::int64_t row = 0; row < rows; ++row) {
+        const std::int64_t at = row * cols;
+        const std::int64_t place = row * 7 % cols;
+        switch (row % 5) {
+          case 0: x.set(at + place, std::nan("")); break;
+          case 1: x.set(at + place, HUGE_VAL); break;
+          case 2: x.set(at + place, -HUGE_VAL); break;
+          case 3:  // all but one
+            for (std::int64_t j = 0; j < cols; ++j) {
+              if (j != place) x.set(at + j, -HUGE_VAL);
+            }
+            break;
+          default:  // all
+            for (std::int64_t j = 0; j < cols; ++j) x.set(at + j, -HUGE_VAL);
+        }
+      }
+      const bool empty_is_zero = words % 2 == 0;
+      const Reference reference = make_reference(x, rows, cols, empty_is_zero);
+      for (const bool is_log : {false, true}) {
+        Problem problem = problem_of(SOFTMAX_ALGO_TILE, types, rows, cols, is_log);
+        problem.empty_is_zero = empty_is_zero;
+        problem.x_offset = is_log ? 1 : 0;
+        CHECK(runner.check(problem, x, reference) == "");
+      }
+    }
+  }
+}
+
 TEST_CASE("a last run of rows that is shorter than a 16-byte word is right", "[bulk]") {
   // The run before it ends within the tensor's last word, which no bulk copy may bring: runs are
   // a power of two of bytes here, and the rows are a few more than make 3 of the longest.
@@ -258,15 +366,15 @@ TEST_CASE("confident rows in bulk keep their log-softmax to 4 ulp", "[bulk][accu
 TEST_CASE("a captured call on rows in bulk replays to the same bits", "[bulk][graphs]") {
   SKIP_WITHOUT_BULK_COPIES();
   const Stream stream;
-  for (const std::int64_t cols : {500, 12289, 131073, 1000003}) {
-    constexpr std::int64_t kRows = 3;
+  for (const std::int64_t cols : {500, 260, 12289, 131073, 1000003}) {
     const TypePair &types = kTypePairs[0];
-    const Elements x = make_input(types.x, kRows, cols, Pattern::kNormal3, 88);
-    const Reference reference = make_reference(x, kRows, cols);
-    DeviceFloats from(kRows * cols), to(kRows * cols);
+    const std::int64_t rows = cols == 260 ? 1000 : 3;  // tiles of whole words are of many rows
+    const Elements x = make_input(types.x, rows, cols, Pattern::kNormal3, 88);
+    const Reference reference = make_reference(x, rows, cols);
+    DeviceFloats from(rows * cols), to(rows * cols);
     must(cudaMemcpy(from.data(), x.bytes.data(), x.bytes.size(), cudaMemcpyHostToDevice));
     for (const softmax_algo_t algo : bulk_algorithms(types, cols)) {
-      const Problem problem = problem_of(algo, types, kRows, cols, false);
+      const Problem problem = problem_of(algo, types, rows, cols, false);
       const auto enqueue = [&] {
         return call(device().handle(), problem, from.data(), to.data(), stream);
       };

@@ -1,4 +1,5 @@
-// WARP, BLOCK, CLUSTER and GRID for few rows: another kernel than for many, and the same bits.
+// WARP, BLOCK, TILE, CLUSTER and GRID for few rows: another kernel than for many, and the same
+// bits.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -70,6 +71,11 @@ Elements with_one_nan(Elements y) {
   return y;
 }
 
+// Those whose kernel for few rows has a row a block.
+bool has_row_a_block(softmax_algo_t algo) {
+  return algo == SOFTMAX_ALGO_WARP || algo == SOFTMAX_ALGO_BLOCK || algo == SOFTMAX_ALGO_TILE;
+}
+
 // The rows as few, by two kernels: both operations, aligned and not, apart and in place.
 void check_few(Runner &runner, const TypePair &types, softmax_algo_t algo, std::int64_t cols,
                int turn) {
@@ -104,18 +110,22 @@ void check_few(Runner &runner, const TypePair &types, softmax_algo_t algo, std::
 }  // namespace
 
 TEST_CASE("a row has the same bits among few rows as among many", "[few][bits]") {
-  // Every number of lanes and packs that a row is shared by in WARP, and of BLOCK's runs.
+  // Every number of lanes and packs that a row is shared by in WARP and TILE, and of BLOCK's runs.
   Runner runner(device());
   int turn = 0;
   for (const TypePair &types : kTypePairs) {
     std::vector<std::int64_t> lengths;
     for (std::int64_t cols = 1; cols <= 1100; cols += cols < 140 ? 1 : 17) lengths.push_back(cols);
+    const std::int64_t word = 16 / format_of(types.x).size_bytes;
+    for (const std::int64_t words : {17, 20, 24, 33, 40, 65, 72, 89, 129, 160, 256}) {
+      lengths.push_back(words * word);
+    }
     for (const std::int64_t about : {512, 1024, 2048, 4096, 8192}) {
       for (const std::int64_t more : {-9, -1, 0, 1, 100}) lengths.push_back(about + more);
     }
     for (const std::int64_t cols : lengths) {
       for (const softmax_algo_t algo : device().algorithms_for(types.x, types.y, cols)) {
-        if (algo != SOFTMAX_ALGO_WARP && algo != SOFTMAX_ALGO_BLOCK) continue;
+        if (!has_row_a_block(algo)) continue;
         check_few(runner, types, algo, cols, turn++);
       }
     }
@@ -126,9 +136,9 @@ TEST_CASE("a row has the same bits among few rows as among many", "[few][bits]")
 TEST_CASE("every kind of row has the same bits among few rows as among many", "[few][bits]") {
   Runner runner(device());
   for (const TypePair &types : kTypePairs) {
-    for (const std::int64_t cols : {3, 20, 50, 120, 300, 500, 777, 1500, 2048, 3000, 4096}) {
+    for (const std::int64_t cols : {3, 20, 24, 50, 72, 120, 264, 300, 500, 777, 1500, 2048, 4096}) {
       for (const softmax_algo_t algo : device().algorithms_for(types.x, types.y, cols)) {
-        if (algo != SOFTMAX_ALGO_WARP && algo != SOFTMAX_ALGO_BLOCK) continue;
+        if (!has_row_a_block(algo)) continue;
         for (int turn = 0; turn < static_cast<int>(RowKind::kCount); ++turn) {
           check_few(runner, types, algo, cols, turn);
         }
@@ -171,9 +181,10 @@ TEST_CASE("few rows are right, whatever is in them", "[few]") {
   Runner runner(device());
   int turn = 0;
   for (const TypePair &types : kTypePairs) {
-    for (const std::int64_t cols : {1, 7, 31, 100, 255, 400, 513, 1024, 1500, 2047, 4096}) {
+    for (const std::int64_t cols :
+         {1, 7, 24, 31, 100, 255, 264, 400, 513, 1024, 1500, 2047, 4096}) {
       for (const softmax_algo_t algo : device().algorithms_for(types.x, types.y, cols)) {
-        if (algo != SOFTMAX_ALGO_WARP && algo != SOFTMAX_ALGO_BLOCK) continue;
+        if (!has_row_a_block(algo)) continue;
         Problem problem;
         problem.algo = algo;
         problem.types = types;

@@ -3,30 +3,11 @@
 #include "host/api.h"
 #include "support/catch.h"
 #include "support/general.h"
+#include "support/general_calls.h"
 #include "support/inputs.h"
 
 namespace softmax_test {
 namespace {
-
-struct Shape {
-  std::vector<std::int64_t> shape;
-  int axis;
-};
-// Short and long rows, an axis in every place; more rows than a tile has, and parts of rows.
-const std::vector<Shape> &shapes() {
-  static const std::vector<Shape> all = {{{7}, 0},
-                                         {{1}, 0},
-                                         {{5, 9}, -1},
-                                         {{9, 5}, 0},
-                                         {{3, 6, 5}, 1},
-                                         {{2, 3, 4, 5}, 2},
-                                         {{2, 70, 3}, 0},
-                                         {{130, 33}, 1},
-                                         {{40, 2, 3}, -3},
-                                         {{1, 300, 2, 1}, 1},
-                                         {{2, 1, 2, 1, 2, 1, 3, 4}, 6}};
-  return all;
-}
 
 std::int64_t count = 0;  // of calls that were checked
 
@@ -40,34 +21,11 @@ void check(softmax_handle_t handle, GeneralCase c, const GeneralValues &values) 
 }
 void check(softmax_handle_t handle, const GeneralCase &c) { check(handle, c, make_values(c)); }
 
-// Everything else that a case can have, by number: 720 combinations.
-constexpr int kVariants = 720;
-void vary(GeneralCase *c, int variant) {
-  const int mask = variant % 5;
-  c->mask_kind = mask;
-  if (mask == SOFTMAX_MASK_CAUSAL && c->axis_index() == 0 && c->shape.size() > 1) c->mask_kind = 0;
-  variant /= 5;
-  c->op = variant % 3;
-  variant /= 3;
-  c->empty_row = variant % 2;
-  variant /= 2;
-  c->has_sink = variant % 2 != 0;
-  variant /= 2;
-  c->has_row_scale = variant % 2 != 0;
-  variant /= 2;
-  c->softcap = variant % 2 != 0 ? 3.0 : 0.0;
-  variant /= 2;
-  constexpr double kScales[] = {1.0, 0.7, -1.3};
-  c->scale = kScales[variant % 3];
-  c->causal_offset = c->cols() / 3 - 1;
-  c->has_stats = c->op == SOFTMAX_OP_STATS;
-}
-
 }  // namespace
 
 TEST_CASE("every layout of x and y, every axis: softmax, log-softmax and statistics", "[general]") {
   const CpuHandle handle;
-  for (const Shape &shape : shapes()) {
+  for (const GeneralShape &shape : general_shapes()) {
     for (const Lie x_lie : kLies) {
       for (const Lie y_lie : kLies) {
         GeneralCase c;
@@ -96,7 +54,7 @@ TEST_CASE("every pair of types", "[general]") {
   const CpuHandle handle;
   for (const softmax_dtype_t x : kEveryType) {
     for (const softmax_dtype_t y : kEveryType) {
-      for (const Shape &shape : shapes()) {
+      for (const GeneralShape &shape : general_shapes()) {
         GeneralCase c;
         c.shape = shape.shape;
         c.axis = shape.axis;
@@ -123,7 +81,8 @@ TEST_CASE("every mix of mask, scale, soft-cap, sink and operation", "[general]")
   for (int variant = 0; variant < kVariants; ++variant) {
     for (int k = 0; k < 3; ++k) {
       GeneralCase c;
-      const Shape &shape = shapes()[static_cast<std::size_t>((variant + 4 * k) % 11)];
+      const GeneralShape &shape =
+          general_shapes()[static_cast<std::size_t>((variant + 4 * k) % 11)];
       c.shape = shape.shape;
       c.axis = shape.axis;
       c.x_lie = kLies[(variant / 3 + k) % 4];
@@ -167,7 +126,7 @@ TEST_CASE("given statistics: the last pass alone", "[general]") {
   const CpuHandle handle;
   for (int variant = 0; variant < kVariants; variant += 1) {
     GeneralCase c;
-    const Shape &shape = shapes()[static_cast<std::size_t>(variant % 11)];
+    const GeneralShape &shape = general_shapes()[static_cast<std::size_t>(variant % 11)];
     c.shape = shape.shape;
     c.axis = shape.axis;
     vary(&c, variant);

@@ -9,39 +9,11 @@
 #include "host/api.h"
 #include "support/catch.h"
 #include "support/general.h"
+#include "support/general_calls.h"
 #include "support/inputs.h"
 
 namespace softmax_test {
 namespace {
-
-GeneralCase backward_case(int variant) {
-  static const std::vector<std::pair<std::vector<std::int64_t>, int>> kShapes = {
-      {{7}, 0}, {{5, 9}, 1}, {{9, 5}, 0}, {{3, 6, 5}, 1}, {{2, 3, 4, 5}, 2}, {{130, 33}, 1}};
-  GeneralCase c;
-  c.direction = SOFTMAX_DIRECTION_BACKWARD;
-  const auto &shape = kShapes[static_cast<std::size_t>(variant % 6)];
-  c.shape = shape.first;
-  c.axis = shape.second;
-  c.seed = static_cast<std::uint64_t>(variant);
-  c.x_lie = kLies[variant / 2 % 4];
-  c.y_lie = kLies[variant / 3 % 4];
-  c.dy_lie = kLies[variant / 5 % 4];
-  c.mask_lie = kLies[variant / 7 % 4];
-  c.op = variant / 6 % 2;
-  c.given_stats = variant / 12 % 2 != 0;
-  c.mask_kind = variant / 24 % 5;
-  if (c.mask_kind == SOFTMAX_MASK_CAUSAL && c.axis_index() == 0) c.mask_kind = 0;
-  c.empty_row = variant / 120 % 2;
-  c.has_row_scale = variant / 240 % 2 != 0;
-  c.scale = variant % 3 == 0 ? 1.0 : -0.6;
-  c.softcap = c.given_stats && variant % 5 == 0 ? 3.0 : 0.0;
-  c.has_sink = variant % 4 == 1;
-  c.x_dtype = kEveryType[variant / 4 % 6];
-  c.y_dtype = kEveryType[variant / 9 % 6];
-  c.dy_dtype = variant % 2 == 0 ? 0 : kEveryType[variant / 11 % 6];
-  c.causal_offset = 1;
-  return c;
-}
 
 void check(softmax_handle_t handle, GeneralCase c) {
   for (const softmax_algo_t algo : kBoth) {
@@ -56,7 +28,7 @@ void check(softmax_handle_t handle, GeneralCase c) {
 TEST_CASE("gradients of every mix of layout, types, mask, scale and source",
           "[general][backward]") {
   const CpuHandle handle;
-  for (int variant = 0; variant < 1440; ++variant) {
+  for (int variant = 0; variant < kBackwardVariants; ++variant) {
     GeneralCase c = backward_case(variant);
     check(handle, c);
     c.dy_dtype = 0;
@@ -219,6 +191,8 @@ TEST_CASE("BACKWARD refuses what it has no use for and what it lacks", "[general
   CHECK(with([&](A *a) { a->lse = rows.data(); }) == SOFTMAX_STATUS_INVALID_ARGUMENT);
   CHECK(with([&](A *a) { a->row_max = rows.data(); }) == SOFTMAX_STATUS_INVALID_ARGUMENT);
   CHECK(with([&](A *a) { a->dx = dy.data() + 1; }) == SOFTMAX_STATUS_OVERLAP);
+  CHECK(with([&](A *a) { a->sink = rows.data(); }) == SOFTMAX_STATUS_INVALID_ARGUMENT);
+  CHECK(last_error().find("sink") != std::string::npos);
   for (const softmax_algo_t algo : {SOFTMAX_ALGO_NAIVE, SOFTMAX_ALGO_ONLINE}) {
     softmax_args_t args = make_args(nullptr, y.data());
     args.dy = dy.data();
@@ -238,6 +212,24 @@ TEST_CASE("BACKWARD refuses what it has no use for and what it lacks", "[general
   CHECK(with([&](A *a) { stats(a), a->x = nullptr; }) == SOFTMAX_STATUS_NULL_POINTER);
   CHECK(with([&](A *a) { stats(a), a->row_sum = nullptr; }) == SOFTMAX_STATUS_NULL_POINTER);
   CHECK(with([&](A *a) { stats(a), a->dx = x.data(); }) == SOFTMAX_SUCCESS);
+  CHECK(with([&](A *a) { stats(a), a->sink = rows.data(); }) == SOFTMAX_SUCCESS);  // not read
+}
+
+TEST_CASE("the type of dy matters to BACKWARD alone", "[general][backward]") {
+  const CpuHandle handle;
+  std::vector<float> x(40, 1.0f), y(40);
+  softmax_desc_t desc = make_desc(4, 10);
+  desc.dy_dtype = 77;
+  softmax_args_t args = make_args(x.data(), y.data());
+  for (const double scale : {1.0, 2.0}) {
+    desc.scale = scale;
+    CHECK(softmax_desc_check(&desc) == SOFTMAX_SUCCESS);
+    CHECK(softmax_execute(handle, SOFTMAX_ALGO_AUTO, &desc, &args, nullptr) == SOFTMAX_SUCCESS);
+    CHECK(std::fabs(y[39] - 0.1f) < 1e-7f);
+    y[39] = 0;
+  }
+  desc.direction = SOFTMAX_DIRECTION_BACKWARD;
+  CHECK(softmax_desc_check(&desc) == SOFTMAX_STATUS_BAD_ENUM);
 }
 
 }  // namespace softmax_test

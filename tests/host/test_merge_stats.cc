@@ -81,6 +81,13 @@ TEST_CASE("empty parts never poison, and NaN and +inf always do", "[merge]") {
         merged({2, NAN, -kInf}, {1, 1, 0})}) {
     CHECK((std::isnan(bad.max) && std::isnan(bad.sum) && std::isnan(bad.lse)));
   }
+  // However many parts there are: one alone too.
+  for (const softmax::MergedStats &bad :
+       {merged({kInf}, {0}), merged({NAN}, {1}), merged({2}, {NAN})}) {
+    CHECK((std::isnan(bad.max) && std::isnan(bad.sum) && std::isnan(bad.lse)));
+  }
+  const softmax::MergedStats none = merged({-kInf}, {NAN});
+  CHECK((none.max == -kInf && none.sum == 0 && none.lse == -kInf));
   const softmax::MergedStats infinite = merged({2}, {kInf});
   CHECK((infinite.sum == kInf && infinite.lse == kInf));
 }

@@ -247,6 +247,59 @@ TEST_CASE("WARP and BLOCK hold every column of a row and little more", "[select]
   }
 }
 
+TEST_CASE("few rows of TILE's whole words take a word a thread, in the order of many", "[select]") {
+  const DeviceCaps caps = cuda_caps(90, 132, 2048, 60, 227, 228);
+  for (const TypePair &types : kTypePairs) {
+    const int size = format_of(types.x).size_bytes;
+    int wrong = 0;
+    for (std::int64_t n = 1; n <= 4096 / size; ++n) {
+      const auto policy_for = [&](std::int64_t rows) {
+        Selection selection;
+        select_quietly(caps, SOFTMAX_ALGO_TILE, make_problem(types, rows, n), &selection);
+        return selection.policy;
+      };
+      const Policy one = policy_for(1), few = policy_for(264), many = policy_for(265);
+      wrong += many.algo == SOFTMAX_ALGO_TILE && many.few_lanes == 0 && one == few ? 0 : 1;
+      if (!softmax::is_whole_words(n, size)) {
+        wrong += one == many ? 0 : 1;
+        continue;
+      }
+      wrong += few.algo == SOFTMAX_ALGO_TILE && few.few_lanes == many.threads_per_row &&
+                       few.packs == many.packs && few.rows_per_block == 1 && few.stages == 0
+                   ? 0
+                   : 1;
+      wrong += few.threads_per_row * 16 >= n * size &&
+                       few.threads_per_row % (few.few_lanes * few.packs) == 0 &&
+                       few.threads_per_row >= 4 * few.few_lanes &&
+                       few.threads_per_row <= softmax::kFewMostWords
+                   ? 0
+                   : 1;
+    }
+    INFO(types.name);
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("rows that fill WARP's lanes badly are TILE's, few and many, where there are bulk copies",
+          "[select]") {
+  for (const TypePair &types : kTypePairs) {
+    const std::int64_t word = 16 / format_of(types.x).size_bytes;
+    for (const std::int64_t words : {3, 5, 6, 7, 9, 11, 17, 22, 33, 44, 65, 80, 89}) {
+      for (const std::int64_t rows : {1, 264, 265, 1000, 1 << 20}) {
+        const auto problem = make_problem(types, rows, words * word);
+        Selection selection;
+        select_quietly(cuda_caps(90, 132, 2048, 60, 227, 228), SOFTMAX_ALGO_AUTO, problem,
+                       &selection);
+        INFO(types.name << ", " << words << " words, M = " << rows);
+        CHECK(selection.policy.algo == SOFTMAX_ALGO_TILE);
+        select_quietly(cuda_caps(89, 128, 1536, 72, 99, 100), SOFTMAX_ALGO_AUTO, problem,
+                       &selection);
+        CHECK(selection.policy.algo == SOFTMAX_ALGO_WARP);
+      }
+    }
+  }
+}
+
 TEST_CASE("few rows of WARP and BLOCK take a word a thread, in the order of many", "[select]") {
   const DeviceCaps caps = cuda_caps(90, 132, 2048, 60, 227, 228);
   for (const TypePair &types : kTypePairs) {

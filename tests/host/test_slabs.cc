@@ -1,8 +1,10 @@
 // How rows are cut into slabs and runs: every column once, the cut by N and the type alone, and
 // room for what a slot must hold.
+#include <algorithm>
 #include <cstdint>
 #include <set>
 
+#include "core/held_rows.h"
 #include "core/row_part.h"
 #include "core/slabs.h"
 #include "core/window.h"
@@ -153,6 +155,83 @@ TEST_CASE("rows that a warp takes together begin in different banks", "[slabs]")
   CHECK(out_of_range == 0);
   CHECK(apart > 1000);
   CHECK(meeting == 0);
+}
+
+// Of eight lanes that shared memory serves together, the most that meet in one of its eight columns
+// of words: rows of `words` words, 2^bits rows apart, each `lanes` lanes'.
+int meeting_lanes(std::int64_t words, int lanes, int bits, int words_a_lane = 1) {
+  int most = 0;
+  for (int first = 0; first < 32; first += softmax::kBankWords) {
+    for (int word = 0; word < words_a_lane; ++word) {
+      int meeting[softmax::kBankWords] = {};
+      for (int i = first; i < first + softmax::kBankWords; ++i) {
+        const std::int64_t row = std::int64_t{i / lanes} << bits;
+        const std::int64_t place = words_a_lane * (row * words + i % lanes) + word;
+        most = std::max(most, ++meeting[place % softmax::kBankWords]);
+      }
+    }
+  }
+  return most;
+}
+
+TEST_CASE("a tile's rows of whole words are held whole, by few lanes, two of which may meet in a bank",
+          "[slabs]") {
+  for (const int size : {2, 4, 8}) {
+    for (std::int64_t words = 1; words <= 256; ++words) {
+      const std::int64_t cols = words * 16 / size;
+      const softmax::RowShape shape = softmax::tile_shape(cols, size);
+      const softmax::RowShape least = softmax::unit_shape(cols, size);
+      INFO(words << " words of " << size << "-byte elements");
+      CHECK((shape.lanes >= 1 && shape.lanes <= 32 && (shape.lanes & (shape.lanes - 1)) == 0));
+      CHECK(shape.packs == least.packs);  // of which there are kernels
+      CHECK(std::int64_t{shape.lanes} * shape.packs >= words);
+      // More lanes than can be hold them only where all are busy.
+      CHECK((shape.lanes == least.lanes || words % shape.lanes == 0));
+      // Every word is one lane's.
+      std::set<std::int64_t> held;
+      const int packs = softmax::used_packs(cols, size, shape.lanes);
+      for (int pack = 0; pack < packs; ++pack) {
+        for (int lane = 0; lane < shape.lanes; ++lane) held.insert(pack * shape.lanes + lane);
+      }
+      CHECK((packs <= shape.packs && std::int64_t(held.size()) - words < shape.lanes &&
+             *held.rbegin() >= words - 1));
+
+      const int bits = softmax::row_spread_bits(
+          words * 16, softmax::lanes_bytes(cols, size, shape.lanes), softmax::kTileThreads / 32);
+      const int most = words == 4 ? 4 : 2;
+      CHECK(meeting_lanes(words, shape.lanes, bits) <= most);
+      // Results twice as wide: two words a lane, of which others' are every second.
+      CHECK(meeting_lanes(words, shape.lanes, bits, 2) <= std::min(2 * most, 8));
+    }
+  }
+  CHECK(softmax::tile_shape(2052, 2).packs == softmax::unit_shape(2052, 2).packs);  // too long
+}
+
+TEST_CASE("ragged rows leave lanes of WARP idle, and few of a tile's", "[slabs]") {
+  int ragged = 0;
+  for (std::int64_t words = 1; words <= 300; ++words) {
+    const softmax::RowShape line = softmax::line_shape(words);
+    if (!softmax::is_ragged(words)) {
+      // Seven tenths of what there is room for, or all of it.
+      CHECK((line.packs == 0 || 10 * words >= 7 * line.lanes * line.packs));
+      continue;
+    }
+    ++ragged;
+    INFO(words << " words");
+    CHECK(words < line.lanes * line.packs);
+    if (words > 128) continue;  // WARP's: a lane has eight packs, and empty ones cost nothing
+    const softmax::RowShape tile = softmax::tile_shape(words * 4, 4);
+    const std::int64_t used =
+        std::int64_t{tile.lanes} * softmax::used_packs(words * 4, 4, tile.lanes);
+    CHECK(10 * words >= 8 * used);
+  }
+  CHECK(ragged > 100);
+  for (const std::int64_t words : {1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 257}) {
+    CHECK_FALSE(softmax::is_ragged(words));
+  }
+  for (const std::int64_t words : {3, 5, 6, 7, 9, 11, 17, 22, 33, 44, 65, 89, 129, 179}) {
+    CHECK(softmax::is_ragged(words));
+  }
 }
 
 }  // namespace softmax_test

@@ -59,6 +59,18 @@ long double round_to(std::int32_t dtype, long double value) {
   return std::copysign(std::numeric_limits<long double>::infinity(), value);
 }
 
+namespace {
+
+constexpr unsigned kE4m3Nan = 0x7f;  // its only one: the others of that exponent are numbers
+
+// The biased exponent of infinities and NaN; of E4M3, which has none, one that does not occur.
+unsigned exponent_of_ones(std::int32_t dtype) {
+  if (dtype == SOFTMAX_DTYPE_F8_E4M3) return ~0u;
+  return dtype == SOFTMAX_DTYPE_BF16 ? 255u : 31u;
+}
+
+}  // namespace
+
 void encode(std::int32_t dtype, long double value, void *element) {
   if (dtype == SOFTMAX_DTYPE_F64) {
     const double v = static_cast<double>(value);
@@ -72,10 +84,12 @@ void encode(std::int32_t dtype, long double value, void *element) {
   }
   const Format format = format_of(dtype);
   const int mantissa_bits = format.precision - 1;
-  const unsigned all_ones = dtype == SOFTMAX_DTYPE_BF16 ? 255u : 31u;
+  const unsigned all_ones = exponent_of_ones(dtype);
   unsigned bits;
   if (std::isnan(value)) {
-    bits = (all_ones << mantissa_bits) | (1u << (mantissa_bits - 1));
+    bits = dtype == SOFTMAX_DTYPE_F8_E4M3
+               ? kE4m3Nan
+               : (all_ones << mantissa_bits) | (1u << (mantissa_bits - 1));
   } else if (std::isinf(value)) {
     bits = all_ones << mantissa_bits;
   } else {
@@ -88,9 +102,11 @@ void encode(std::int32_t dtype, long double value, void *element) {
     const unsigned biased = static_cast<unsigned>(exponent - format.minimum_exponent);
     bits = (biased << mantissa_bits) + steps;
   }
-  if (std::signbit(value)) bits |= 0x8000u;
+  if (std::signbit(value)) bits |= 1u << (8 * format.bytes - 1);
   const std::uint16_t narrow = static_cast<std::uint16_t>(bits);
-  std::memcpy(element, &narrow, sizeof narrow);
+  const std::uint8_t narrower = static_cast<std::uint8_t>(bits);
+  std::memcpy(element, format.bytes == 1 ? static_cast<const void *>(&narrower) : &narrow,
+              static_cast<std::size_t>(format.bytes));
 }
 
 double decode(std::int32_t dtype, const void *element) {
@@ -104,15 +120,22 @@ double decode(std::int32_t dtype, const void *element) {
     std::memcpy(&v, element, sizeof v);
     return v;
   }
-  std::uint16_t bits;
-  std::memcpy(&bits, element, sizeof bits);
   const Format format = format_of(dtype);
+  unsigned bits = *static_cast<const unsigned char *>(element);
+  if (format.bytes == 2) {
+    std::uint16_t wider;
+    std::memcpy(&wider, element, sizeof wider);
+    bits = wider;
+  }
   const int mantissa_bits = format.precision - 1;
-  const unsigned all_ones = dtype == SOFTMAX_DTYPE_BF16 ? 255u : 31u;
-  const unsigned biased = (bits & 0x7fffu) >> mantissa_bits;
+  const unsigned all_ones = exponent_of_ones(dtype);
+  const unsigned sign = 1u << (8 * format.bytes - 1);
+  const unsigned biased = (bits & (sign - 1)) >> mantissa_bits;
   const unsigned mantissa = bits & ((1u << mantissa_bits) - 1u);
   double magnitude;
-  if (biased == all_ones) {
+  if (dtype == SOFTMAX_DTYPE_F8_E4M3 && (bits & (sign - 1)) == kE4m3Nan) {
+    magnitude = std::numeric_limits<double>::quiet_NaN();
+  } else if (biased == all_ones) {
     magnitude = mantissa != 0 ? std::numeric_limits<double>::quiet_NaN()
                               : std::numeric_limits<double>::infinity();
   } else if (biased == 0) {
@@ -121,7 +144,7 @@ double decode(std::int32_t dtype, const void *element) {
     magnitude = std::ldexp(mantissa + (1u << mantissa_bits),
                            static_cast<int>(biased) - 1 + format.minimum_exponent - mantissa_bits);
   }
-  return (bits & 0x8000u) != 0 ? -magnitude : magnitude;
+  return (bits & sign) != 0 ? -magnitude : magnitude;
 }
 
 }  // namespace reports

@@ -156,6 +156,54 @@ class LargeRun {
   std::map<std::pair<std::int64_t, bool>, Expected> references_;
 };
 
+// The gradient where y and dy are 0.5 throughout: 0.5 (0.5 - n / 4), on top of dy.
+void run_large_gradient(CudaDevice *device, const Input &shape, Verdict *verdict) {
+  const std::int32_t dtype = shape.dtype;
+  const std::size_t bytes =
+      static_cast<std::size_t>(shape.count()) * static_cast<std::size_t>(format_of(dtype).bytes);
+  std::size_t available = 0, total = 0;
+  must(cudaMemGetInfo(&available, &total));
+  if (2 * static_cast<double>(bytes) + kSpareBytes > static_cast<double>(available)) {
+    verdict->note("the gradient needs " + std::to_string(bytes >> 19) + " MiB of GPU memory");
+    return;
+  }
+  Input half = shape;
+  half.literal.clear();
+  half.sets.clear();
+  half.program = constant_program(0.5);
+  const std::size_t canary_bytes =
+      kCanaryElements * static_cast<std::size_t>(format_of(dtype).bytes);
+  void *const y = device->allocate(bytes);
+  auto *const dy = static_cast<unsigned char *>(device->allocate(bytes + canary_bytes));
+  device->generate(y, half);
+  device->generate(dy, half);
+  device->fill(dy + bytes, 0xff, canary_bytes);
+  softmax_desc_t desc;
+  softmax_desc_init(&desc, sizeof desc, SOFTMAX_OP_SOFTMAX, dtype, shape.rows, shape.columns);
+  desc.direction = SOFTMAX_DIRECTION_BACKWARD;
+  softmax_args_t args = {};
+  args.struct_size = sizeof args;
+  args.y = y;
+  args.dy = args.dx = dy;
+  verdict->expect_status(
+      softmax_execute(device->handle(), SOFTMAX_ALGO_AUTO, &desc, &args, device->stream()),
+      SOFTMAX_SUCCESS, "the gradient");
+  const std::string error = device->finish();
+  verdict->expect(error.empty(), error);
+  std::vector<unsigned char> after(canary_bytes);
+  device->read(after.data(), dy + bytes, canary_bytes);
+  verdict->expect(after == std::vector<unsigned char>(canary_bytes, 0xff),
+                  "the canary after the end is untouched");
+  const Bounds bounds = bounds_of(dtype, 0.5L * (0.5L - shape.columns / 4.0L));
+  launch_count_outside(dy, dtype, shape.count(), bounds.low, bounds.high, device->counter(),
+                       device->stream());
+  const std::int64_t wrong = device->differences();
+  verdict->add_comparisons(shape.count());
+  verdict->expect(wrong == 0, std::to_string(wrong) + " elements of the gradient are wrong");
+  device->release(y);
+  device->release(dy);
+}
+
 }  // namespace
 
 void run_large(Device *device, const Entry &entry, Verdict *verdict) {
@@ -164,6 +212,7 @@ void run_large(Device *device, const Entry &entry, Verdict *verdict) {
   Entry forward = entry;
   if (is_backward) forward.op = "softmax";
   std::set<std::string> handled;
+  std::vector<Input> gradients;
   for (const Case &c : cases_of(forward, &handled)) {
     LargeRun run(static_cast<CudaDevice *>(device), forward, c.input, verdict);
     const bool long_row = c.input.columns >= kLongRow;
@@ -179,6 +228,10 @@ void run_large(Device *device, const Entry &entry, Verdict *verdict) {
         if (is_backward || (forward.op == "log_softmax") == is_log) run.run(algo, is_log);
       }
     }
+    if (is_backward) gradients.push_back(c.input);
+  }
+  for (const Input &shape : gradients) {
+    run_large_gradient(static_cast<CudaDevice *>(device), shape, verdict);
   }
 }
 

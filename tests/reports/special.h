@@ -42,7 +42,7 @@ struct Unavailable : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Every entry of op "backward": right on the CPU; refused with 2000 on CUDA, nothing being written.
+// Every entry of op "backward".
 void expect_backward(Device *device, const Entry &entry, Verdict *verdict);
 
 }  // namespace reports

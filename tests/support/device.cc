@@ -60,8 +60,8 @@ std::vector<softmax_algo_t> Device::algorithms_for(softmax_dtype_t x_dtype, soft
 
 std::int64_t Device::least_many_rows(softmax_algo_t algo, softmax_dtype_t x_dtype,
                                      softmax_dtype_t y_dtype, std::int64_t cols) {
-  if (algo != SOFTMAX_ALGO_WARP && algo != SOFTMAX_ALGO_BLOCK && algo != SOFTMAX_ALGO_CLUSTER &&
-      algo != SOFTMAX_ALGO_GRID) {
+  if (algo != SOFTMAX_ALGO_WARP && algo != SOFTMAX_ALGO_BLOCK && algo != SOFTMAX_ALGO_TILE &&
+      algo != SOFTMAX_ALGO_CLUSTER && algo != SOFTMAX_ALGO_GRID) {
     return 1;
   }
   const auto shared_bytes = [&](std::int64_t rows) {

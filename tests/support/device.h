@@ -58,8 +58,8 @@ class Device {
   std::vector<softmax_algo_t> algorithms_for(softmax_dtype_t x_dtype, softmax_dtype_t y_dtype,
                                              std::int64_t cols);
   std::int64_t left_out() const { return left_out_; }
-  // The least M from which on the algorithm works as for many rows: WARP, BLOCK, CLUSTER and GRID
-  // have another kernel for few. 1 where M does not matter.
+  // The least M from which on the algorithm works as for many rows: WARP, BLOCK, CLUSTER, GRID and
+  // TILE's rows of whole words have another kernel for few. 1 where M does not matter.
   std::int64_t least_many_rows(softmax_algo_t algo, softmax_dtype_t x_dtype,
                                softmax_dtype_t y_dtype, std::int64_t cols);
   // One thread a row: on a GPU a single long row takes seconds.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "support/compare.h"
+#include "support/device.h"
 #include "support/element.h"
 
 namespace softmax_test {
@@ -52,14 +53,28 @@ struct GeneralCase {
   bool in_place = false;     // y on x; BACKWARD: dx on dy
   double spread = 2;         // of x
   std::uint64_t seed = 1;
+  std::uint64_t flags = 0;  // beside GIVEN_STATS
+
+  double sum_ulps = 0.51;  // what a row_sum may be off
+
+  int offset = 0;          // elements that each tensor lies past an aligned address
+  int gap = 0xa5;          // the bytes around and between elements; 0xff is NaN in every type
+  std::int64_t every = 1;  // so many rows apart are those that are compared
 
   bool is_log() const { return op == SOFTMAX_OP_LOGSOFTMAX; }
   bool is_backward() const { return direction == SOFTMAX_DIRECTION_BACKWARD; }
   int axis_index() const { return axis < 0 ? axis + static_cast<int>(shape.size()) : axis; }
   std::int64_t cols() const { return shape[static_cast<std::size_t>(axis_index())]; }
   std::int64_t rows() const;
+  bool is_from_y() const { return is_backward() && !given_stats; }
   std::string text() const;
 };
+
+// As softmax_execute takes it.
+softmax_desc_t desc_of(const GeneralCase &c);
+std::vector<std::int64_t> strides_for(const std::vector<std::int64_t> &shape, Lie lie);
+// What y is multiplied with.
+double y_scale_of(const GeneralCase &c);
 
 // The values of a case, by row and column, as the types hold them.
 struct GeneralValues {
@@ -70,15 +85,17 @@ struct GeneralValues {
   std::vector<float> row_scale, sink, row_max, row_sum;
 };
 GeneralValues make_values(const GeneralCase &c);
+// Each value as the type holds it.
+std::vector<double> rounded_to(softmax_dtype_t dtype, std::vector<double> values);
 
 // The answer, in long double, from the header's formulas. Where x or y is F64, v is formed in
-// float64.
+// float64. Rows that are not compared are 0.
 struct GeneralReference {
-  std::vector<long double> y;      // before y_scale; of BACKWARD: dx
+  std::vector<long double> y;      // before y_scale; of BACKWARD: dx; of STATS: nothing
   std::vector<long double> slack;  // of dx: what may be lost before the last rounding
   // The maximum before it is rounded, and the sum against that.
   std::vector<long double> row_max, row_sum, lse;
-  std::vector<bool> is_limit;  // row_scale is 0
+  std::vector<unsigned char> is_limit;  // row_scale is 0
 
   // The sum against the maximum as it is stored.
   long double row_sum_against(std::size_t row, float stored) const;
@@ -88,14 +105,26 @@ GeneralReference make_general_reference(const GeneralCase &c, const GeneralValue
 // What a call has left, by row and column.
 struct GeneralResult {
   softmax_status_t status = SOFTMAX_SUCCESS;
-  std::string damage;  // a byte that is no output's has changed
-  Elements y;          // or dx
+  std::string damage;         // a byte that is no output's has changed
+  bool is_untouched = false;  // no byte has changed
+  Elements y;                 // or dx
   std::vector<float> row_max, row_sum, lse;
 };
+// In host memory, through a CPU handle.
 GeneralResult run_general(softmax_handle_t handle, const GeneralCase &c,
                           const GeneralValues &values);
+// In the device's memory.
+enum class How {
+  kTogether,   // all buffers in one block, between bytes that are looked at
+  kOtherwise,  // the same, run as Device::run_otherwise says; not in place
+  kExactly,    // each buffer in an allocation that ends with it, for those who watch allocations
+};
+GeneralResult run_general(Device &device, const GeneralCase &c, const GeneralValues &values,
+                          How how = How::kTogether);
 
-// "" where the call does what it must, or a sentence that begins with the case.
+// "" where the call has done what it must, or a sentence that begins with the case.
+std::string judge_general(const GeneralCase &c, const GeneralReference &reference,
+                          const GeneralResult &result);
 std::string check_general(softmax_handle_t handle, const GeneralCase &c);
 std::string check_general(softmax_handle_t handle, const GeneralCase &c,
                           const GeneralValues &values);

@@ -24,6 +24,8 @@ class Row {
   Row(const GeneralCase &c, const GeneralValues &values, std::int64_t row)
       : c_(c), values_(values), row_(row), n_(c.cols()) {
     is_limit_ = c.has_row_scale && values.row_scale[row] == 0;
+    kept_.reserve(static_cast<std::size_t>(n_));
+    v_.reserve(static_cast<std::size_t>(n_));
     for (std::int64_t j = 0; j < n_; ++j) {
       kept_.push_back(is_kept(j));
       v_.push_back(value(j));
@@ -33,15 +35,16 @@ class Row {
   void forward(GeneralReference *out) {
     find();
     if (c_.given_stats) take_given();
-    for (std::int64_t j = 0; j < n_; ++j) out->y.push_back(output(j));
+    for (std::int64_t j = 0; j < n_ && !out->y.empty(); ++j) out->y[index(j)] = output(j);
     Wide m = max_, sum = sum_, lse = max_ + log_sum_;
     if (is_limit_) sum = 1, lse = max_;
     if (nan_) m = sum = lse = kNaN;
     if (!nan_ && empty_) m = lse = -kInf, sum = 0;
-    out->row_max.push_back(m);
-    out->row_sum.push_back(sum);
-    out->lse.push_back(lse);
-    out->is_limit.push_back(is_limit_);
+    const auto row = static_cast<std::size_t>(row_);
+    out->row_max[row] = m;
+    out->row_sum[row] = sum;
+    out->lse[row] = lse;
+    out->is_limit[row] = is_limit_;
   }
 
   void backward(GeneralReference *out) {
@@ -67,15 +70,14 @@ class Row {
       const Wide dx = c_.is_log() ? s * (dy - p(j) * dot) : s * p(j) * (dy - dot);
       const Wide slack = c_.is_log() ? std::fabs(dy) + std::fabs(p(j)) * magnitude
                                      : std::fabs(p(j)) * (std::fabs(dy) + magnitude);
-      out->y.push_back(is_zero ? 0 : dx);
-      out->slack.push_back(is_zero ? 0 : std::ldexp(std::fabs(s) * slack, -46));
+      out->y[index(j)] = is_zero ? 0 : dx;
+      out->slack[index(j)] = is_zero ? 0 : std::ldexp(std::fabs(s) * slack, -46);
     }
   }
 
  private:
-  double at(const std::vector<double> &tensor, std::int64_t j) const {
-    return tensor[static_cast<std::size_t>(row_ * n_ + j)];
-  }
+  std::size_t index(std::int64_t j) const { return static_cast<std::size_t>(row_ * n_ + j); }
+  double at(const std::vector<double> &tensor, std::int64_t j) const { return tensor[index(j)]; }
 
   bool is_kept(std::int64_t j) const {
     const auto i = static_cast<std::size_t>(row_ * n_ + j);
@@ -193,7 +195,19 @@ long double GeneralReference::row_sum_against(std::size_t row, float stored) con
 
 GeneralReference make_general_reference(const GeneralCase &c, const GeneralValues &values) {
   GeneralReference reference;
-  for (std::int64_t r = 0; r < c.rows(); ++r) {
+  const std::int64_t rows = c.rows();
+  const auto count = static_cast<std::size_t>(rows * c.cols());
+  if (c.is_backward()) {
+    reference.y.resize(count);
+    reference.slack.resize(count);
+  } else {
+    if (c.op != SOFTMAX_OP_STATS) reference.y.resize(count);
+    reference.row_max.resize(static_cast<std::size_t>(rows));
+    reference.row_sum = reference.lse = reference.row_max;
+    reference.is_limit.resize(static_cast<std::size_t>(rows));
+  }
+#pragma omp parallel for schedule(guided) if (count > 16384)
+  for (std::int64_t r = 0; r < rows; r += c.every) {
     Row row(c, values, r);
     c.is_backward() ? row.backward(&reference) : row.forward(&reference);
   }

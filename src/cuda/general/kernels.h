@@ -18,8 +18,8 @@ struct MergeStatsArgs {
 const void *merge_stats_kernel_address();
 
 const void *general_wide_kernel_address();
-// Of dense rows, `packs` 16-byte words a thread.
-const void *general_rows_kernel_for(std::int32_t x_dtype, std::int32_t packs);
+// Of dense rows, `packs` 16-byte words a thread, with an additive mask or not.
+const void *general_rows_kernel_for(std::int32_t x_dtype, std::int32_t packs, bool is_added);
 // Of rows that lie across memory.
 const void *column_kernel_for(std::int32_t x_dtype);
 

@@ -14,25 +14,35 @@ struct RowSums {
   float ones;     // elements that equal the maximum, where they are counted apart
 };
 
-// row_max, row_sum and lse of a row whose maximum is `max`, as sign * x, and `top`, as v. `sums`
-// count the maximum's equals apart; `reference` is the terms'. A row has no sink where that is
-// -inf.
+// The numbers of a row's statistics.
+struct RowNumbers {
+  float max;         // of sign * x
+  float ones;        // how many elements equal it
+  double others;     // the sum of the other terms, in units
+  double reference;  // of the terms
+};
+
+// row_max, row_sum and lse, by one thread.
 static __device__ __noinline__ void write_row_stats(const GeneralArgs &args, std::int64_t row,
-                                                    float max, double top, double sink,
-                                                    double reference, double others, float ones) {
+                                                    const RowNumbers &n) {
   const GeneralBuffers &b = args.buffers;
   const double infinity = Limits<double>::infinity();
-  const bool is_nan = !(max < Limits<float>::infinity()) || !(sink < infinity);
+  // Of what n.max is of: v itself, with an additive mask.
+  const bool is_added = args.general.mask_kind == SOFTMAX_MASK_ADDITIVE;
+  double scale = is_added ? 1.0 : fabs(args.general.scale);
+  if (b.row_scale != nullptr && !is_added) scale *= fabs(double(b.row_scale[row]));
+  double sink = -infinity;
+  if (b.sink != nullptr) sink = b.sink[row_begin(args, kTensorSink, row)];
   double stored = -infinity, sum = 0.0, lse = -infinity;
-  if (is_nan) {
+  if (!(n.max < Limits<float>::infinity()) || !(sink < infinity)) {
     stored = sum = lse = infinity - infinity;
-  } else if (max > -Limits<float>::infinity() || sink > -infinity) {
-    // The sum less a maximum's own 1.
-    double rest = 0.0;
-    if (max == -Limits<float>::infinity()) {
+  } else if (n.max > -Limits<float>::infinity() || sink > -infinity) {
+    double top = double(n.max) * scale;
+    double rest = 0.0;  // the sum less a maximum's own 1
+    if (n.max == -Limits<float>::infinity()) {
       top = sink;
     } else {
-      rest = double(ones) - 1.0 + others * 0x1p-64 * wide_exp(reference - top);
+      rest = double(n.ones) - 1.0 + n.others * 0x1p-64 * wide_exp(n.reference - top);
       const double less = wide_exp(-fabs(sink - top));
       rest = sink > top ? (1.0 + rest) * less : rest + less;
       top = sink > top ? sink : top;

@@ -12,7 +12,9 @@
 #pragma once
 
 #include <cooperative_groups.h>
+#include <cuda_pipeline.h>
 
+#include "core/rows_shape.h"
 #include "core/scaled_exp.h"
 #include "cuda/general/pack.cuh"
 #include "cuda/general/row_numbers.cuh"
@@ -25,23 +27,26 @@ namespace softmax {
 
 constexpr int kRowsMostThreads = 512;
 
-// Shared memory for one reduction of each kind.
+// Shared memory of the reductions, for every second row: who is a row ahead writes to the other
+// half, and nobody is two ahead.
 struct RowsScratch {
   static constexpr int kWarps = kRowsMostThreads / kWarpThreads;
-  float max[kWarps];
-  float block_max;
-  double others[2][kWarps];
-  float ones[2][kWarps];
-  double block_others[2];
-  float block_ones[2];
+  struct Half {
+    float max[kWarps];
+    float block_max;
+    double others[2][kWarps];
+    float ones[2][kWarps];
+    double block_others[2];
+    float block_ones[2];
+  };
+  Half half[2];
 };
 
 // Over the threads of a row: lanes of a warp, a block, or a cluster.
 class RowTeam {
  public:
-  __device__ __forceinline__ RowTeam(const GeneralArgs &args, RowsScratch &scratch)
-      : scratch_(scratch),
-        lanes_(args.row_threads < kWarpThreads ? args.row_threads : kWarpThreads),
+  explicit __device__ __forceinline__ RowTeam(const GeneralArgs &args)
+      : lanes_(args.row_threads < kWarpThreads ? args.row_threads : kWarpThreads),
         warps_(args.row_threads <= kWarpThreads ? 1 : args.row_threads / kWarpThreads),
         blocks_(args.row_blocks) {}
 
@@ -50,16 +55,16 @@ class RowTeam {
   __device__ __forceinline__ float max(float value) const {
     value = lanes_max_or_nan(value, lanes_);
     if (!is_block()) return value;
-    if (lane() == 0) scratch_.max[warp()] = value;
+    if (lane() == 0) scratch_->max[warp()] = value;
     __syncthreads();
-    value = lanes_max_or_nan(lane() < warps_ ? scratch_.max[lane()] : -Limits<float>::infinity(),
+    value = lanes_max_or_nan(lane() < warps_ ? scratch_->max[lane()] : -Limits<float>::infinity(),
                              kWarpThreads);
     if (blocks_ == 1) return value;
 #if SOFTMAX_BULK_COPY
     const auto cluster = cooperative_groups::this_cluster();
-    if (threadIdx.x == 0) scratch_.block_max = value;
+    if (threadIdx.x == 0) scratch_->block_max = value;
     cluster.sync();
-    const float other = lane() < blocks_ ? *cluster.map_shared_rank(&scratch_.block_max, lane())
+    const float other = lane() < blocks_ ? *cluster.map_shared_rank(&scratch_->block_max, lane())
                                          : -Limits<float>::infinity();
     value = lanes_max_or_nan(other, kWarpThreads);
 #endif
@@ -71,37 +76,33 @@ class RowTeam {
     own = lanes_sums(own, lanes_);
     if (!is_block()) return own;
     if (lane() == 0) {
-      scratch_.others[which][warp()] = own.others;
-      scratch_.ones[which][warp()] = own.ones;
+      scratch_->others[which][warp()] = own.others;
+      scratch_->ones[which][warp()] = own.ones;
     }
     __syncthreads();
     own = {0.0, 0.0f};
-    if (lane() < warps_) own = {scratch_.others[which][lane()], scratch_.ones[which][lane()]};
+    if (lane() < warps_) own = {scratch_->others[which][lane()], scratch_->ones[which][lane()]};
     own = lanes_sums(own, kWarpThreads);
     if (blocks_ == 1) return own;
 #if SOFTMAX_BULK_COPY
     const auto cluster = cooperative_groups::this_cluster();
     if (threadIdx.x == 0) {
-      scratch_.block_others[which] = own.others;
-      scratch_.block_ones[which] = own.ones;
+      scratch_->block_others[which] = own.others;
+      scratch_->block_ones[which] = own.ones;
     }
     cluster.sync();
     own = {0.0, 0.0f};
     if (lane() < blocks_) {
-      own = {*cluster.map_shared_rank(&scratch_.block_others[which], lane()),
-             *cluster.map_shared_rank(&scratch_.block_ones[which], lane())};
+      own = {*cluster.map_shared_rank(&scratch_->block_others[which], lane()),
+             *cluster.map_shared_rank(&scratch_->block_ones[which], lane())};
     }
     own = lanes_sums(own, kWarpThreads);
 #endif
     return own;
   }
 
-  // Before the end: the others may still read this block's shared memory.
-  __device__ __forceinline__ void part() const {
-#if SOFTMAX_BULK_COPY
-    if (blocks_ > 1) cooperative_groups::this_cluster().sync();
-#endif
-  }
+  // For the next reductions.
+  __device__ __forceinline__ void use(RowsScratch::Half *scratch) { scratch_ = scratch; }
 
  private:
   static __device__ __forceinline__ int lane() {
@@ -121,108 +122,188 @@ class RowTeam {
     return sums;
   }
 
-  RowsScratch &scratch_;
+  RowsScratch::Half *scratch_ = nullptr;
   int lanes_;
   int warps_;
   int blocks_;
 };
 
-// The elements that one thread holds of a row.
-template <typename X, int kPacks>
+// The elements that one thread holds of a row. They come by way of shared memory, each thread's own
+// part of it: copies of later rows are on their way while a row is worked on, and nobody waits for
+// anybody.
+//
+// kIsAdded: with an additive mask, v is more than a float32 holds. The values held are then v,
+// rounded, and what rounding has taken is made again where it is needed, of what is still in shared
+// memory.
+template <typename X, int kPacks, bool kIsAdded>
 class HeldRow {
  public:
   static constexpr int kCols = kWordBytes / static_cast<int>(sizeof(X));
   static constexpr int kValues = kPacks * kCols;
+  static constexpr int kStages = rows_stages(kPacks);
+  static constexpr int kSlotBytes = rows_slot_bytes(kPacks);
+  static constexpr int kMaskBytes = kCols * (kIsAdded ? 4 : 1);  // of a pack
 
-  __device__ __forceinline__ HeldRow(const GeneralArgs &args, std::int64_t row, int rank)
+  // `slots`: of the block.
+  __device__ __forceinline__ HeldRow(const GeneralArgs &args, int rank, unsigned char *slots)
       : args_(args), chunk_(args.row_threads * kValues), first_(std::int64_t{rank} * chunk_) {
-    // All of it now: no call comes between loading and storing.
-    x_ = static_cast<const X *>(args.buffers.x) + row_begin(args, kTensorX, row) + first_;
-    y_first_ = row_begin(args, kTensorY, row) + first_;
-    if (args.general.mask_kind == SOFTMAX_MASK_BOOL_KEEP) {
-      mask_ = static_cast<const std::uint8_t *>(args.buffers.mask) +
-              row_begin(args, kTensorMask, row) + first_ * args.layout().axis_stride[kTensorMask];
-    }
+    const int thread = static_cast<int>(threadIdx.y * blockDim.x + threadIdx.x);
+    threads_ = static_cast<int>(blockDim.x * blockDim.y);
+    slots_ = slots + thread * kWordBytes;
+    mask_slots_ = slots + threads_ * kSlotBytes + thread * kMaskBytes;
   }
 
-  // sign * x, and -inf for what is masked or does not exist. `length`: of the row, 0 for none.
-  __device__ __forceinline__ void load(std::int64_t length, float sign) {
-    const X *const x = x_;
+  // Asks for a row's inputs, `length` columns of it: 0 for no row.
+  __device__ __forceinline__ void ask(std::int64_t row, std::int64_t length, int stage) const {
     const int end = within(length);
-    const bool is_aligned = is_word_aligned(x);
-    RawPack raw[kPacks];
-    bool has_pieces = false;
-#pragma unroll
-    for (int p = 0; p < kPacks; ++p) {
-      const int at = col(p);
-      const bool is_whole = is_aligned && at + kCols <= end;
-      raw[p] = is_whole ? load_raw(x + at) : empty_raw<X>(sign);
-      has_pieces = has_pieces || (!is_whole && at < end);
-    }
-    if (has_pieces) {
+    if (end > 0) {
+      const X *const x =
+          static_cast<const X *>(args_.buffers.x) + row_begin(args_, kTensorX, row) + first_;
+      const bool is_aligned = is_word_aligned(x);
 #pragma unroll
       for (int p = 0; p < kPacks; ++p) {
         const int at = col(p);
-        if (!is_aligned || at + kCols > end) raw[p] = load_raw_pieces(x + at, end - at, sign);
+        if (is_aligned && at + kCols <= end) {
+          __pipeline_memcpy_async(slot(stage, p), x + at, kWordBytes);
+        } else if (at < end) {
+          ask_pieces(slot(stage, p), x + at, end - at);
+        }
+      }
+      if (kIsAdded) {
+        ask_added(row, end, stage);
+      } else if (has_mask()) {
+        ask_mask(row, end, stage);
       }
     }
-    if (mask_ != nullptr) return unpack_masked(raw, sign, end);
+    __pipeline_commit();
+  }
+
+  // Takes what was asked for, when as many rows as `kStages - 1` have been asked for since. -inf is
+  // what is masked or does not exist. The values are x with the scale's sign, or v with kIsAdded.
+  __device__ __forceinline__ void take(std::int64_t length, int stage, double scale) {
+    __pipeline_wait_prior(kStages - 1);
+    stage_ = stage;
+    const int end = within(length);
+    if constexpr (kIsAdded) {
+      scale_hi_ = static_cast<float>(scale);
+      scale_lo_ = static_cast<float>(scale - double(scale_hi_));
 #pragma unroll
-    for (int p = 0; p < kPacks; ++p) unpack(raw[p], sign, p, end);
+      for (int p = 0; p < kPacks; ++p) {
+        Split<float> v[kCols];
+        add_mask(p, v);
+#pragma unroll
+        for (int i = 0; i < kCols; ++i) value_[p * kCols + i] = v[i].hi;
+      }
+    } else {
+#pragma unroll
+      for (int p = 0; p < kPacks; ++p) {
+        float value[kCols];
+        unpack_raw<X>(load_raw(slot(stage, p)), args_.x_dtype, value);
+#pragma unroll
+        for (int i = 0; i < kCols; ++i) value_[p * kCols + i] = value[i];
+      }
+      if (scale < 0.0) {
+#pragma unroll
+        for (int i = 0; i < kValues; ++i) value_[i] = -value_[i];
+      }
+      if (has_mask()) {
+#pragma unroll
+        for (int p = 0; p < kPacks; ++p) {
+          const auto keep = load_keep<kCols>(mask_slot(stage, p));
+#pragma unroll
+          for (int i = 0; i < kCols; ++i) {
+            if (!keep.has(i)) value_[p * kCols + i] = -Limits<float>::infinity();
+          }
+        }
+      }
+    }
+    if (end < chunk_) {
+#pragma unroll
+      for (int p = 0; p < kPacks; ++p) {
+#pragma unroll
+        for (int i = 0; i < kCols; ++i) {
+          if (col(p) + i >= end) value_[p * kCols + i] = -Limits<float>::infinity();
+        }
+      }
+    }
   }
 
   __device__ __forceinline__ float max() const { return tree_max<0, kValues>(value_); }
 
-  // What `make` makes of the values comes in their place.
+  // What make(value, low) makes comes in the values' places. `low` is what v has lost, 0 where
+  // nothing is added.
   template <typename Make>
   __device__ __forceinline__ void change(Make make) {
 #pragma unroll
-    for (int i = 0; i < kValues; ++i) value_[i] = make(value_[i]);
+    for (int p = 0; p < kPacks; ++p) {
+      float low[kCols];
+      lows(p, low);
+#pragma unroll
+      for (int i = 0; i < kCols; ++i) {
+        value_[p * kCols + i] = make(value_[p * kCols + i], low[i]);
+      }
+    }
   }
 
-  // The same, and the sum, kTogether of them at a time in float32.
-  template <int kTogether, typename Make>
+  // The same, and the sum, kMost of them at a time in float32.
+  template <int kMost, typename Make>
   __device__ __forceinline__ double take_terms(Make make) {
+    constexpr int kTogether = kMost < kCols ? kMost : kCols;
     double sum = 0.0;
 #pragma unroll
-    for (int first = 0; first < kValues; first += kTogether) {
-      float term[kTogether];
+    for (int p = 0; p < kPacks; ++p) {
+      float low[kCols];
+      lows(p, low);
 #pragma unroll
-      for (int i = 0; i < kTogether; ++i) {
-        term[i] = make(value_[first + i]);
-        value_[first + i] = term[i];
+      for (int first = 0; first < kCols; first += kTogether) {
+        float term[kTogether];
+#pragma unroll
+        for (int i = 0; i < kTogether; ++i) {
+          float &value = value_[p * kCols + first + i];
+          term[i] = make(value, low[first + i]);
+          value = term[i];
+        }
+        sum += double(tree_sum(term));
       }
-      sum += double(tree_sum(term));
     }
     return sum;
   }
   // The sum alone; values that equal the maximum are counted.
-  template <int kTogether, typename Make>
+  template <int kMost, typename Make>
   __device__ __forceinline__ RowSums sum_apart(float max, Make make) const {
+    constexpr int kTogether = kMost < kCols ? kMost : kCols;
     RowSums sums = {0.0, 0.0f};
 #pragma unroll
-    for (int first = 0; first < kValues; first += kTogether) {
-      float term[kTogether];
+    for (int p = 0; p < kPacks; ++p) {
+      float low[kCols];
+      lows(p, low);
 #pragma unroll
-      for (int i = 0; i < kTogether; ++i) {
-        const float x = value_[first + i];
-        const bool is_one = x == max;
-        term[i] = is_one ? 0.0f : make(x);
-        sums.ones += is_one ? 1.0f : 0.0f;
+      for (int first = 0; first < kCols; first += kTogether) {
+        float term[kTogether];
+#pragma unroll
+        for (int i = 0; i < kTogether; ++i) {
+          const float x = value_[p * kCols + first + i];
+          const bool is_one = x == max;
+          // Of a maximum, what its term is more or less than 1.
+          const float rest =
+              kIsAdded ? fmaf(low[first + i] * 0.5f, low[first + i], low[first + i]) : 0.0f;
+          term[i] = is_one ? rest * 0x1p64f : make(x, low[first + i]);
+          sums.ones += is_one ? 1.0f : 0.0f;
+        }
+        sums.others += double(tree_sum(term));
       }
-      sums.others += double(tree_sum(term));
     }
     return sums;
   }
 
   // Writes the values to all of the row's columns.
-  __device__ __forceinline__ void store() {
+  __device__ __forceinline__ void store(std::int64_t row) const {
     switch (args_.y_dtype) {
-      case SOFTMAX_DTYPE_F16: return store_as<__half>();
-      case SOFTMAX_DTYPE_BF16: return store_as<__nv_bfloat16>();
-      case SOFTMAX_DTYPE_F8_E4M3: return store_as<f8_e4m3_t>();
-      case SOFTMAX_DTYPE_F8_E5M2: return store_as<f8_e5m2_t>();
-      default: return store_as<float>();
+      case SOFTMAX_DTYPE_F16: return store_as<__half>(row);
+      case SOFTMAX_DTYPE_BF16: return store_as<__nv_bfloat16>(row);
+      case SOFTMAX_DTYPE_F8_E4M3: return store_as<f8_e4m3_t>(row);
+      case SOFTMAX_DTYPE_F8_E5M2: return store_as<f8_e5m2_t>(row);
+      default: return store_as<float>(row);
     }
   }
 
@@ -235,35 +316,101 @@ class HeldRow {
     const std::int64_t left = end - first_;
     return left < 0 ? 0 : left < chunk_ ? static_cast<int>(left) : chunk_;
   }
-  __device__ __forceinline__ void unpack(const RawPack &raw, float sign, int p, int end) {
-    float value[kCols];
-    unpack_raw<X>(raw, args_.x_dtype, value);
+  __device__ __forceinline__ bool has_mask() const {
+    return args_.general.mask_kind == SOFTMAX_MASK_BOOL_KEEP;
+  }
+  __device__ __forceinline__ unsigned char *slot(int stage, int p) const {
+    return slots_ + (stage * kPacks + p) * threads_ * kWordBytes;
+  }
+  __device__ __forceinline__ unsigned char *mask_slot(int stage, int p) const {
+    return mask_slots_ + (stage * kPacks + p) * threads_ * kMaskBytes;
+  }
+  // v of a pack, in two.
+  __device__ __forceinline__ void add_mask(int p, Split<float> (&v)[kCols]) const {
+    float x[kCols], added[kCols];
+    unpack_raw<X>(load_raw(slot(stage_, p)), args_.x_dtype, x);
+    const unsigned char *const from = mask_slot(stage_, p);
+#pragma unroll
+    for (int i = 0; i < kCols; i += 4) {
+      const float4 four = *reinterpret_cast<const float4 *>(from + i * 4);
+      added[i] = four.x;
+      added[i + 1] = four.y;
+      added[i + 2] = four.z;
+      added[i + 3] = four.w;
+    }
 #pragma unroll
     for (int i = 0; i < kCols; ++i) {
-      value_[p * kCols + i] =
-          sizeof(X) > 1 || col(p) + i < end ? sign * value[i] : -Limits<float>::infinity();
+      const float product = x[i] * scale_hi_;
+      const float error = fmaf(x[i], scale_lo_, fmaf(x[i], scale_hi_, -product));
+      const Split<float> sum = two_sum(product, added[i]);
+      const float low = error + sum.lo;
+      v[i] = {sum.hi, fabsf(sum.hi) < Limits<float>::infinity() ? low : 0.0f};
+    }
+  }
+  __device__ __forceinline__ void lows(int p, float (&low)[kCols]) const {
+    if constexpr (kIsAdded) {
+      Split<float> v[kCols];
+      add_mask(p, v);
+#pragma unroll
+      for (int i = 0; i < kCols; ++i) low[i] = v[i].lo;
+    } else {
+#pragma unroll
+      for (int i = 0; i < kCols; ++i) low[i] = 0.0f;
+    }
+  }
+
+  // What is no whole word, or lies in none.
+  __device__ __forceinline__ void ask_pieces(unsigned char *to, const X *from, int left) const {
+#pragma unroll
+    for (int i = 0; i < kCols; ++i) {
+      if (i >= left) continue;
+      if constexpr (sizeof(X) == 4) {
+        __pipeline_memcpy_async(to + i * sizeof(X), from + i, sizeof(X));
+      } else {
+        reinterpret_cast<X *>(to)[i] = from[i];
+      }
     }
   }
   // BOOL_KEEP: a mask byte an element.
-  __device__ __forceinline__ void unpack_masked(const RawPack (&raw)[kPacks], float sign, int end) {
+  __device__ __forceinline__ void ask_mask(std::int64_t row, int end, int stage) const {
     const std::int64_t stride = args_.layout().axis_stride[kTensorMask];
-    const std::uint8_t *const mask = mask_;
-    KeepPack<kCols> keep[kPacks];
-    const bool is_aligned =
-        stride == 1 && reinterpret_cast<std::uintptr_t>(mask) % sizeof(KeepPack<kCols>) == 0;
+    const auto *const mask = static_cast<const std::uint8_t *>(args_.buffers.mask) +
+                             row_begin(args_, kTensorMask, row) + first_ * stride;
+    const bool is_aligned = stride == 1 && reinterpret_cast<std::uintptr_t>(mask) % kCols == 0;
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
       const int at = col(p);
-      keep[p] = is_aligned && at + kCols <= end
-                    ? load_keep<kCols>(mask + at)
-                    : load_keep_pieces<kCols>(mask + at * stride, stride, end - at);
+      if (is_aligned && at + kCols <= end) {
+        __pipeline_memcpy_async(mask_slot(stage, p), mask + at, kCols);
+      } else {
+#pragma unroll
+        for (int i = 0; i < kCols; ++i) {
+          if (at + i < end) mask_slot(stage, p)[i] = mask[(at + i) * stride];
+        }
+      }
     }
+  }
+
+  // ADDITIVE: a float an element.
+  __device__ __forceinline__ void ask_added(std::int64_t row, int end, int stage) const {
+    const std::int64_t stride = args_.layout().axis_stride[kTensorMask];
+    const float *const mask = static_cast<const float *>(args_.buffers.mask) +
+                              row_begin(args_, kTensorMask, row) + first_ * stride;
+    const bool is_aligned = stride == 1 && is_word_aligned(mask);
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
-      unpack(raw[p], sign, p, end);
+      const int at = col(p);
+      unsigned char *const to = mask_slot(stage, p);
+      if (is_aligned && at + kCols <= end) {
 #pragma unroll
-      for (int i = 0; i < kCols; ++i) {
-        if (!keep[p].has(i)) value_[p * kCols + i] = -Limits<float>::infinity();
+        for (int i = 0; i < kMaskBytes; i += kWordBytes) {
+          __pipeline_memcpy_async(to + i, mask + at + i / 4, kWordBytes);
+        }
+      } else {
+#pragma unroll
+        for (int i = 0; i < kCols; ++i) {
+          if (at + i < end) __pipeline_memcpy_async(to + i * 4, mask + (at + i) * stride, 4);
+        }
       }
     }
   }
@@ -279,8 +426,8 @@ class HeldRow {
   }
 
   template <typename Y>
-  __device__ __forceinline__ void store_as() {
-    Y *const y = static_cast<Y *>(args_.buffers.y) + y_first_;
+  __device__ __forceinline__ void store_as(std::int64_t row) const {
+    Y *const y = static_cast<Y *>(args_.buffers.y) + row_begin(args_, kTensorY, row) + first_;
     const int end = within(args_.layout().cols);
     constexpr int kBytes = kCols * static_cast<int>(sizeof(Y));
     constexpr int kAlign = kBytes < kWordBytes ? kBytes : kWordBytes;
@@ -308,22 +455,57 @@ class HeldRow {
   const GeneralArgs &args_;
   const int chunk_;           // columns of the block's part
   const std::int64_t first_;  // of them
-  const X *x_;
-  const std::uint8_t *mask_ = nullptr;
-  std::int64_t y_first_;
+  int threads_;               // of the block
+  unsigned char *slots_;
+  unsigned char *mask_slots_;
+  int stage_ = 0;
+  float scale_hi_, scale_lo_;  // with kIsAdded
   float value_[kValues];
 };
 
-template <typename X, int kPacks>
+// What is left to do of a row when its elements have been written, or cannot be.
+enum class RowRest { kNothing, kStats, kWide };
+
+// What a row is left with: by all of its threads.
+static __device__ __forceinline__ void finish_row(const GeneralArgs &args, std::int64_t row,
+                                                  RowRest rest, const RowNumbers &numbers,
+                                                  TeamScratch *scratch) {
+  const bool is_first = blockIdx.x % args.row_blocks == 0;
+  if (rest == RowRest::kStats && is_first && threadIdx.x == 0) {
+    write_row_stats(args, row, numbers);
+  }
+  if (args.row_threads > kWarpThreads) {
+    if (rest == RowRest::kWide && is_first) run_wide_row(args, row, Team::of_block(scratch));
+    return;
+  }
+  unsigned left = __ballot_sync(kFullWarp, rest == RowRest::kWide && threadIdx.x == 0);
+  for (; left != 0; left &= left - 1) {
+    const int lane = __ffs(static_cast<int>(left)) - 1;
+    run_wide_row(args, __shfl_sync(kFullWarp, row, lane), Team::of_warp());
+  }
+}
+
+template <typename X, int kPacks, bool kIsAdded>
 class RowsCall {
  public:
-  __device__ __forceinline__ RowsCall(const GeneralArgs &args, const RowTeam &team,
-                                      std::int64_t row, int rank)
-      : args_(args), team_(team), held_(args, row, rank), row_(row), rank_(rank) {}
+  using Held = HeldRow<X, kPacks, kIsAdded>;
 
-  // False where nothing has been written: the row is one for wide_row.cuh. `is_present`: there is
-  // such a row.
-  __device__ __forceinline__ bool run(bool is_present) {
+  __device__ __forceinline__ RowsCall(const GeneralArgs &args, RowsScratch &scratch, int rank,
+                                      unsigned char *slots)
+      : args_(args), scratch_(scratch), team_(args), held_(args, rank, slots), rank_(rank) {}
+
+  // Begins to bring a row, one that exists or not.
+  __device__ __forceinline__ void ask(std::int64_t row, int stage) const {
+    held_.ask(row, length_of(row), stage);
+  }
+
+  // The row that was asked for there. kWide: nothing has been written, the row is one for
+  // wide_row.cuh. kStats: `numbers` are the row's, the same in all of its threads.
+  __device__ __forceinline__ RowRest run(std::int64_t row, int stage, int round,
+                                         RowNumbers *numbers) {
+    row_ = row;
+    team_.use(&scratch_.half[round & 1]);
+    const bool is_present = row < args_.layout().rows;
     const GeneralBuffers &b = args_.buffers;
     double scale = args_.general.scale;
     double sink = -Limits<double>::infinity();
@@ -331,25 +513,31 @@ class RowsCall {
       if (b.row_scale != nullptr) scale *= double(b.row_scale[row_]);
       if (b.sink != nullptr) sink = b.sink[row_begin(args_, kTensorSink, row_)];
     }
-    const RowScaling scaling = RowScaling::of(scale);
-    held_.load(is_present ? row_length(args_, row_) : 0, scaling.sign);
+    const bool is_usual = RowScaling::of(scale).is_usual;
+    // Of v itself, where that is what is held.
+    const RowScaling scaling = RowScaling::of(kIsAdded ? 1.0 : scale);
+    held_.take(length_of(row), stage, scale);
     const float max = team_.max(held_.max());
     const bool is_finite = max < Limits<float>::infinity() && max > -Limits<float>::infinity();
     // What such a row's terms come to is not used.
     const ScaledTerms terms(is_finite ? max : 0.0f, scaling);
-    if (!scaling.is_usual || !terms.is_near()) return false;
+    // An infinite v may be one in float32 alone.
+    const bool is_beyond = kIsAdded && !is_finite && max == max;
+    if (!is_usual || is_beyond || !terms.is_near()) {
+      return is_present ? RowRest::kWide : RowRest::kNothing;
+    }
     if (args_.general.given_stats) return run_given(is_present, terms, max, scaling.size);
 
     RowSums apart = {0.0, 0.0f};
     if (args_.is_log || args_.writes_stats()) {
-      apart = team_.sum(held_.template sum_apart<ScaledTerms::kTermsTogether>(max, terms), 0);
+      apart = team_.sum(held_.template sum_apart<ScaledTerms::kTermsTogether>(
+                            max, [&](float v, float low) { return term_of(terms, v, low); }),
+                        0);
     }
     if (!args_.is_stats) write(is_present, max, sink, terms, scaling, apart);
-    if (args_.writes_stats() && is_present && rank_ == 0 && threadIdx.x == 0) {
-      write_row_stats(args_, row_, max, double(max) * scaling.size, sink, terms.reference(),
-                      apart.others, apart.ones);
-    }
-    return true;
+    if (!args_.writes_stats() || !is_present) return RowRest::kNothing;
+    *numbers = {max, apart.ones, apart.others, terms.reference()};
+    return RowRest::kStats;
   }
 
  private:
@@ -364,7 +552,7 @@ class RowsCall {
       const float nothing = args_.is_log ? -Limits<float>::infinity() : 0.0f;
       const float nan = Limits<float>::infinity() - Limits<float>::infinity();
       if (team_.is_block()) team_.sum({}, 1);  // barriers are for all rows
-      held_.change([&](float) { return is_zero ? nothing : nan; });
+      held_.change([&](float, float) { return is_zero ? nothing : nan; });
     } else if (args_.is_log) {
       const double d = terms.reference() - top;  // moderate
       const float hi = static_cast<float>(d);
@@ -374,22 +562,29 @@ class RowsCall {
       const float log_sum = sink > -Limits<double>::infinity()
                                 ? row_log_sum(rest, sink, top)
                                 : log_1_plus(static_cast<float>(rest));
-      held_.change([&](float x) { return scaled_log_value(x, max, scaling, log_sum); });
+      held_.change(
+          [&](float v, float low) { return scaled_log_value(v, max, scaling, log_sum) + low; });
     } else {
       double reference = terms.reference();
       RowSums sums = {0.0, 0.0f};
       if (args_.y_dtype == SOFTMAX_DTYPE_F32) {
-        sums.others = held_.template take_terms<ScaledTerms::kTermsTogether>(terms);
+        sums.others = held_.template take_terms<ScaledTerms::kTermsTogether>(
+            [&](float v, float low) { return term_of(terms, v, low); });
       } else {
         const ScaledCoarseTerms coarse(max, scaling);
-        sums.others = held_.template take_terms<ScaledCoarseTerms::kTermsTogether>(coarse);
+        sums.others = held_.template take_terms<ScaledCoarseTerms::kTermsTogether>(
+            [&](float v, float) { return coarse(v); });
         reference = top;
       }
       double total = team_.sum(sums, 1).others;
       if (sink > -Limits<double>::infinity()) total += 0x1p64 * exp(sink - reference);
       scale_terms(1.0 / total);
     }
-    if (is_present) held_.store();
+    if (is_present) held_.store(row_);
+  }
+
+  static __device__ __forceinline__ float term_of(const ScaledTerms &terms, float v, float low) {
+    return kIsAdded ? terms(v, low) : terms(v);
   }
 
   // Terms, which are in units, times a factor.
@@ -400,67 +595,101 @@ class RowsCall {
     const float before = is_small ? 0x1p-64f : 1.0f;
     const float hi = static_cast<float>(shifted);
     const float lo = static_cast<float>(shifted - double(hi));
-    held_.change([&](float term) {
+    held_.change([&](float term, float) {
       term *= before;
       return fmaf(term, hi, term * lo);
     });
   }
 
-  __device__ __forceinline__ bool run_given(bool is_present, const ScaledTerms &terms, float max,
-                                            double size) {
-    if (!is_present) return true;
+  __device__ __forceinline__ RowRest run_given(bool is_present, const ScaledTerms &terms, float max,
+                                               double size) {
+    if (!is_present) return RowRest::kNothing;
     const double given_max = args_.buffers.row_max[row_];
     const double given_sum = args_.buffers.row_sum[row_];
     const double way = double(max) * size - given_max;
     // What is not finite, or far from what is given, goes the long way.
     const bool is_usual = way > -60.0 && way < 60.0 && given_sum > 0x1p-60 && given_sum < 0x1p60;
-    if (!is_usual) return false;
+    if (!is_usual) return RowRest::kWide;
     const double log_sum = log(given_sum);
     if (args_.buffers.lse != nullptr && rank_ == 0 && threadIdx.x == 0) {
       args_.buffers.lse[row_] = float(given_max + log_sum);
     }
     if (args_.is_log) {
-      held_.change(
-          [&](float x) { return static_cast<float>((double(x) * size - given_max) - log_sum); });
+      held_.change([&](float v, float low) {
+        return static_cast<float>(((double(v) * size - given_max) + double(low)) - log_sum);
+      });
     } else {
-      held_.change(terms);
+      held_.change([&](float v, float low) { return term_of(terms, v, low); });
       scale_terms(exp(terms.reference() - given_max) / given_sum * 0x1p-64);
     }
-    held_.store();
-    return true;
+    held_.store(row_);
+    return RowRest::kNothing;
+  }
+
+  __device__ __forceinline__ std::int64_t length_of(std::int64_t row) const {
+    return row < args_.layout().rows ? row_length(args_, row) : 0;
   }
 
   const GeneralArgs &args_;
-  const RowTeam &team_;
-  HeldRow<X, kPacks> held_;
-  std::int64_t row_;
-  int rank_;
+  RowsScratch &scratch_;
+  RowTeam team_;
+  Held held_;
+  std::int64_t row_ = 0;
+  const int rank_;
 };
 
 // A block is row_threads threads a row by as many rows as blockDim.y; more than one row only where
-// they are lanes of a warp.
-template <typename X, int kPacks>
-__global__ void __launch_bounds__(kRowsMostThreads, HeldRow<X, kPacks>::kValues > 16 ? 1 : 2)
+// they are lanes of a warp. Blocks go on to further rows.
+//
+// What a row is left with is done by functions, and outside of the loop over rows, which begins
+// anew with the next one: a call in it would take registers from all rows.
+template <typename X, int kPacks, bool kIsAdded>
+__global__ void __launch_bounds__(kRowsMostThreads,
+                                  HeldRow<X, kPacks, kIsAdded>::kValues > 16 ? 1 : 2)
     general_rows_kernel(const __grid_constant__ GeneralArgs args) {
+  extern __shared__ __align__(16) unsigned char slots[];
   __shared__ RowsScratch scratch;
   __shared__ TeamScratch wide_scratch;
-  const int rank = static_cast<int>(blockIdx.x % args.row_blocks);
-  const std::int64_t row = std::int64_t{blockIdx.x / args.row_blocks} * blockDim.y + threadIdx.y;
-  const bool is_present = row < args.layout().rows;
-  const RowTeam team(args, scratch);
-  RowsCall<X, kPacks> call(args, team, is_present ? row : 0, rank);
-  const bool is_done = call.run(is_present);
-  if (team.is_block()) {
-    if (!is_done && rank == 0) run_wide_row(args, row, Team::of_block(&wide_scratch));
-    team.part();
-    return;
+  __shared__ int round_of_warp[kRowsMostThreads / kWarpThreads];
+  using Call = RowsCall<X, kPacks, kIsAdded>;
+  constexpr int kStages = Call::Held::kStages;
+  const int warp = static_cast<int>(threadIdx.y * blockDim.x + threadIdx.x) / kWarpThreads;
+  for (int round = -1;;) {
+    RowNumbers numbers;
+    RowRest rest = RowRest::kNothing;
+    std::int64_t row;
+    {
+      const int rank = static_cast<int>(blockIdx.x % args.row_blocks);
+      const std::int64_t step = std::int64_t{gridDim.x / args.row_blocks} * blockDim.y;
+      row = std::int64_t{blockIdx.x / args.row_blocks} * blockDim.y + threadIdx.y;
+      Call call(args, scratch, rank, slots);
+      if (round < 0) {
+#pragma unroll 1
+        for (int i = 0; i < kStages - 1; ++i) call.ask(row + i * step, i);
+        round = 0;
+      }
+      row += round * step;
+      int stage = round % kStages;
+      // Rows of lanes: the first one decides for the warp.
+#pragma unroll 1
+      for (; row - threadIdx.y < args.layout().rows; row += step, ++round) {
+        // Into the slots that were read last.
+        call.ask(row + (kStages - 1) * step, stage == 0 ? kStages - 1 : stage - 1);
+        rest = call.run(row, stage, round, &numbers);
+        if (__any_sync(kFullWarp, rest != RowRest::kNothing)) break;
+        stage = stage == kStages - 1 ? 0 : stage + 1;
+      }
+      if (row - threadIdx.y >= args.layout().rows) break;
+    }
+    if (threadIdx.x % kWarpThreads == 0) round_of_warp[warp] = round;
+    finish_row(args, row, rest, numbers, &wide_scratch);
+    __syncwarp();
+    round = round_of_warp[warp] + 1;
   }
-  const bool is_first = threadIdx.x == 0;
-  unsigned left = __ballot_sync(kFullWarp, is_present && !is_done && is_first);
-  for (; left != 0; left &= left - 1) {
-    const std::int64_t wide_row = __shfl_sync(kFullWarp, row, __ffs(static_cast<int>(left)) - 1);
-    run_wide_row(args, wide_row, Team::of_warp());
-  }
+#if SOFTMAX_BULK_COPY
+  // The others may still read this block's shared memory.
+  if (args.row_blocks > 1) cooperative_groups::this_cluster().sync();
+#endif
 }
 
 }  // namespace softmax

@@ -22,12 +22,18 @@ dim3 grid_of(std::int64_t blocks) {
   return dim3(static_cast<unsigned>(std::min<std::int64_t>(blocks, INT_MAX)));
 }
 
-void plan_rows(const Policy &policy, const Problem &problem, GeneralLaunch *launch) {
-  launch->kernel = general_rows_kernel_for(problem.x_dtype, policy.packs);
+// Blocks that are resident at once, each of which goes on to further rows.
+void plan_rows(const DeviceCaps &caps, const Policy &policy, const Problem &problem,
+               GeneralLaunch *launch) {
+  launch->kernel = general_rows_kernel_for(problem.x_dtype, policy.packs,
+                                           launch->args.general.mask_kind == SOFTMAX_MASK_ADDITIVE);
   launch->block = dim3(static_cast<unsigned>(policy.threads_per_row),
                        static_cast<unsigned>(policy.rows_per_block));
+  launch->smem_bytes = static_cast<std::size_t>(policy.smem_bytes);
   const std::int64_t teams = (problem.rows + policy.rows_per_block - 1) / policy.rows_per_block;
-  launch->grid = grid_of(teams * policy.row_blocks);
+  const std::int64_t resident =
+      std::int64_t{caps.sm_count} * policy.blocks_per_sm / policy.row_blocks;
+  launch->grid = grid_of(std::min(teams, std::max<std::int64_t>(1, resident)) * policy.row_blocks);
   launch->cluster = static_cast<unsigned>(policy.cluster);
   launch->args.row_blocks = policy.row_blocks;
 }
@@ -96,7 +102,7 @@ GeneralLaunch plan(const DeviceCaps &caps, const Policy &policy, const Problem &
   } else if (policy.algo == SOFTMAX_ALGO_COLUMN) {
     plan_column(caps, policy, problem, &launch);
   } else {
-    plan_rows(policy, problem, &launch);
+    plan_rows(caps, policy, problem, &launch);
   }
   return launch;
 }

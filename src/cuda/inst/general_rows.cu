@@ -7,31 +7,38 @@ namespace {
 
 const void *address(void (*kernel)(GeneralArgs)) { return reinterpret_cast<const void *>(kernel); }
 
-// 8, 16 or 32 elements a thread.
-template <typename X>
+// 8, 16 or 32 elements a thread; with an additive mask up to 16.
+template <typename X, bool kIsAdded>
 const void *with_packs(std::int32_t packs) {
   constexpr int kCols = kWordBytes / static_cast<int>(sizeof(X));
   switch (packs * kCols) {
     case 8:
-      if constexpr (kCols <= 8) return address(general_rows_kernel<X, 8 / kCols>);
+      if constexpr (kCols <= 8) return address(general_rows_kernel<X, 8 / kCols, kIsAdded>);
       return nullptr;
-    case 16: return address(general_rows_kernel<X, 16 / kCols>);
-    case 32: return address(general_rows_kernel<X, 32 / kCols>);
+    case 16: return address(general_rows_kernel<X, 16 / kCols, kIsAdded>);
+    case 32:
+      if constexpr (!kIsAdded) return address(general_rows_kernel<X, 32 / kCols, false>);
+      return nullptr;
+    default: return nullptr;
+  }
+}
+
+template <bool kIsAdded>
+const void *for_x(std::int32_t x_dtype, std::int32_t packs) {
+  switch (x_dtype) {
+    case SOFTMAX_DTYPE_F32: return with_packs<float, kIsAdded>(packs);
+    case SOFTMAX_DTYPE_F16: return with_packs<__half, kIsAdded>(packs);
+    case SOFTMAX_DTYPE_BF16: return with_packs<__nv_bfloat16, kIsAdded>(packs);
+    case SOFTMAX_DTYPE_F8_E4M3:
+    case SOFTMAX_DTYPE_F8_E5M2: return with_packs<F8Byte, kIsAdded>(packs);
     default: return nullptr;
   }
 }
 
 }  // namespace
 
-const void *general_rows_kernel_for(std::int32_t x_dtype, std::int32_t packs) {
-  switch (x_dtype) {
-    case SOFTMAX_DTYPE_F32: return with_packs<float>(packs);
-    case SOFTMAX_DTYPE_F16: return with_packs<__half>(packs);
-    case SOFTMAX_DTYPE_BF16: return with_packs<__nv_bfloat16>(packs);
-    case SOFTMAX_DTYPE_F8_E4M3:
-    case SOFTMAX_DTYPE_F8_E5M2: return with_packs<F8Byte>(packs);
-    default: return nullptr;
-  }
+const void *general_rows_kernel_for(std::int32_t x_dtype, std::int32_t packs, bool is_added) {
+  return is_added ? for_x<true>(x_dtype, packs) : for_x<false>(x_dtype, packs);
 }
 
 }  // namespace softmax

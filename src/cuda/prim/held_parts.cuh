@@ -32,11 +32,12 @@ struct Places {
   bool has_tail;  // of a window
   int step;       // elements from one pack to the next
   int end;        // where the run ends
+  int half;       // elements from a pack's first to its second half's, in any lane
 
   // Whether any lane has an element in the pack. Most do: it pays for the last run of a row.
   __device__ __forceinline__ bool has(int pack) const { return pack == 0 || pack * step < end; }
-  // The same of its second half, where packs are elements.
-  __device__ __forceinline__ bool has_half(int pack) const { return pack * step + step / 2 < end; }
+  // The same of its second half.
+  __device__ __forceinline__ bool has_half(int pack) const { return pack * step + half < end; }
 };
 // Where all packs have some: nothing is asked, and a pack's work is mixed with the next one's.
 struct FullPlaces : Places {

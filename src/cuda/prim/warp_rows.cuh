@@ -20,9 +20,10 @@ namespace softmax {
 constexpr StoreHint kHeldStoreHint = StoreHint::kNone;
 
 // kOneRow: the lanes of a warp have one row. kFullPacks: as many packs as are mostly full in all
-// lanes, for which there is code without a check a column.
+// lanes, for which there is code without a check a column. kMayBeWords: rows by elements may be
+// whole words after all, which are dealt out as kWords has them.
 template <typename X, typename Y, int kPacks, RowAccess access, int kRows, bool kOneRow,
-          int kFullPacks, bool kKeepsTerms = access == RowAccess::kUnits>
+          int kFullPacks, bool kKeepsTerms = access == RowAccess::kUnits, bool kMayBeWords = false>
 struct WarpRows {
   using Acc = AccOf<X>;
   static constexpr bool kIsWindow = access == RowAccess::kWindow;
@@ -69,7 +70,15 @@ struct WarpRows {
 
   __device__ __forceinline__ void load(const X *x) {
     if constexpr (access == RowAccess::kWords) load_words(x);
-    if constexpr (access == RowAccess::kUnits) load_units(x);
+    if constexpr (access == RowAccess::kUnits) {
+      if (!has_words()) {
+        load_units(x);
+      } else if (is_word_aligned(x)) {
+        load_packs<true>(x);
+      } else {
+        load_packs<false>(x);
+      }
+    }
     if constexpr (access == RowAccess::kWindow) load_window(x);
   }
   // Of row r's elements in this lane, the largest or a NaN.
@@ -113,7 +122,13 @@ struct WarpRows {
     if constexpr (access == RowAccess::kWords) {
       store_words<hint>(y, is_log);
     } else if constexpr (access == RowAccess::kUnits) {
-      store_units<hint>(y, is_log);
+      if (!has_words()) {
+        store_units<hint>(y, is_log);
+      } else if (is_word_aligned(y)) {
+        store_packs<true, hint>(y, is_log);
+      } else {
+        store_packs<false, hint>(y, is_log);
+      }
     } else if (element_of(y + row(0) * cols) % kWordCols == shift[0] % kWordCols) {
       store_window<hint>(y, is_log);
     } else {
@@ -125,7 +140,9 @@ struct WarpRows {
   int shift[kRows];  // of the rows' windows
 
   __device__ __forceinline__ Places places(int r) const {
-    return {kIsWindow ? first_col(r) : 0, kIsWindow && has_tail(), lanes * kCols, end_of_rows()};
+    const int step = lanes * kCols;
+    return {kIsWindow ? first_col(r) : 0, kIsWindow && has_tail(), step, end_of_rows(),
+            has_words() ? 0 : step / 2};
   }
   __device__ __forceinline__ int row(int r) const { return r * groups + group; }
   __device__ __forceinline__ bool is_present(int r) const { return row(r) < present; }
@@ -322,6 +339,61 @@ struct WarpRows {
     } else {
       store_element(to, value);
     }
+  }
+
+  // ---- whole words in the place of elements ----
+  //
+  // Where the rows lie off a word's boundary, their words go element by element.
+
+  __device__ __forceinline__ bool has_words() const { return kMayBeWords && cols % kCols == 0; }
+
+  template <bool kIsAligned>
+  __device__ __forceinline__ void load_packs(const X *x) {
+    with_full_packs(kIsAligned, [&](auto full) {
+      constexpr int kFull = decltype(full)::value;
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        const X *from = x + row(r) * pitch + member * kCols;
+        const int left = anew(is_present(r) ? cols - member * kCols : 0);
+#pragma unroll
+        for (int p = 0; p < kPacks; ++p) {
+          if (kIsSparse && p >= kFull && p > 0 && unit(p, 0) >= cols) continue;
+          RawPack raw = empty_pack<X>();
+          if (p < kFull || unit(p, 0) < left) {
+            raw = kIsAligned ? load_raw(from + unit(p, 0))
+                             : load_cols(from + unit(p, 0), WordCols{0, kCols});
+          }
+          held[r].set(p, raw);
+        }
+      }
+    });
+  }
+
+  template <bool kIsAligned, StoreHint hint>
+  __device__ __forceinline__ void store_packs(Y *y, bool is_log) const {
+    with_full_packs(kIsAligned, [&](auto full) {
+      constexpr int kFull = decltype(full)::value;
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        Y *to = y + row(r) * pitch + member * kCols;
+        const int left = anew(is_present(r) ? cols - member * kCols : 0);
+#pragma unroll
+        for (int p = 0; p < kPacks; ++p) {
+          if (p >= kFull && unit(p, 0) >= left) continue;
+          Acc value[kCols];
+          held[r].output(p, is_log, value);
+          if constexpr (kIsAligned) {
+#pragma unroll
+            for (int first = 0; first < kCols; first += kWordCols) {
+              store_raw<hint>(to + unit(p, 0) + first, pack<Y>(value + first));
+            }
+          } else {
+#pragma unroll
+            for (int k = 0; k < kCols; ++k) store_unit<hint>(to + unit(p, 0) + k, value[k]);
+          }
+        }
+      }
+    });
   }
 
   // ---- windows ----
