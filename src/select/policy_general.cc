@@ -21,15 +21,35 @@ constexpr int kMostClusterBlocks = 16;
 constexpr int kWideThreads = 256;
 constexpr std::int64_t kWideWarpCols = 1024;
 
-constexpr std::uint32_t kNotInRows =
-    kFeatureInner | kFeatureStrides | kFeatureSoftcap | kFeatureAdditiveMask | kFeatureBackward;
+// Gradients have two tensors in registers.
+constexpr std::int64_t kMostGradientValues = 16;
+
+bool is_backward(const Problem &p) { return (p.features & kFeatureBackward) != 0; }
+// What is held in registers: of BACKWARD what p is taken from.
+std::int32_t held_dtype(const Problem &p) {
+  const bool from_y = is_backward(p) && (p.features & kFeatureGivenStats) == 0;
+  return from_y ? p.y_dtype : p.x_dtype;
+}
+bool has_no_kernel_of_gradients(std::int32_t dtype) {
+  return dtype_size(dtype) == 1 || dtype == SOFTMAX_DTYPE_F64;
+}
 
 bool takes_rows(const Problem &p, char *why, std::size_t cap) {
   if ((p.features & (kFeatureInner | kFeatureStrides)) != 0) {
     return decline(why, cap, "takes rows whose elements lie side by side");
   }
-  if ((p.features & kNotInRows) != 0) {
-    return decline(why, cap, "has no soft-cap, no additive mask and no backward direction");
+  if ((p.features & (kFeatureSoftcap | kFeatureAdditiveMask)) != 0) {
+    return decline(why, cap, "has no soft-cap and no additive mask");
+  }
+  if (is_backward(p)) {
+    const std::int32_t held = held_dtype(p);
+    if (has_no_kernel_of_gradients(held) || has_no_kernel_of_gradients(p.x_dtype)) {
+      return decline(why, cap, "takes gradients in f32, f16 and bf16");
+    }
+    if ((p.features & kFeatureDyType) != 0 || (held != p.x_dtype && held != SOFTMAX_DTYPE_F32)) {
+      return decline(why, cap, "takes gradients whose y, or x, and dy have one type: dx's, or f32");
+    }
+    return true;
   }
   if (p.x_dtype == SOFTMAX_DTYPE_F64 || p.y_dtype == SOFTMAX_DTYPE_F64) {
     return decline(why, cap, "computes in float32, and %s -> %s needs float64",
@@ -41,7 +61,7 @@ bool takes_rows(const Problem &p, char *why, std::size_t cap) {
 // `values` a thread, as few threads as hold a row of a block's part; whole warps from one on.
 bool take_rows(const Problem &p, std::int64_t values, int threads, int blocks, Policy *policy,
                char *why, std::size_t cap) {
-  const int size = dtype_size(p.x_dtype);
+  const int size = dtype_size(held_dtype(p));
   const int rows_per_block = std::max(1, blocks > 1            ? 1
                                          : threads < kWarp * 2 ? kWarpBlockThreads / threads
                                                                : 1);
@@ -67,12 +87,14 @@ int warps_for(std::int64_t cols, std::int64_t values) {
 bool warp_general_policy(const DeviceCaps &, const Problem &p, Policy *policy, char *why,
                          std::size_t cap) {
   if (!takes_rows(p, why, cap)) return false;
-  constexpr std::int64_t kMost = 32;
-  if (p.cols > kWarp * kMost) {
-    return decline(why, cap, "a warp holds at most %d columns", static_cast<int>(kWarp * kMost));
+  const int size = dtype_size(held_dtype(p));
+  const std::int64_t most = kWarp * (is_backward(p) ? kMostGradientValues : 32);
+  if (p.cols > most) {
+    return decline(why, cap, "a warp holds at most %" PRId64 " columns", most);
   }
-  // Few values and many lanes: more of a row's loads are on their way at once.
-  std::int64_t values = std::max(8, kVectorBytes / dtype_size(p.x_dtype));
+  // Few values and many lanes: more of a row's loads are on their way at once. Gradients of 16-bit
+  // rows are so few bytes that what a thread does but once would be most of its work.
+  std::int64_t values = std::max(is_backward(p) && size == 2 ? 16 : 8, kVectorBytes / size);
   int lanes = 1;
   while (lanes < kWarp && lanes * values < p.cols) lanes *= 2;
   while (lanes * values < p.cols) values *= 2;
@@ -83,7 +105,8 @@ bool block_general_policy(const DeviceCaps &caps, const Problem &p, Policy *poli
                           std::size_t cap) {
   if (!takes_rows(p, why, cap)) return false;
   // Where there are no clusters, twice as many elements a thread rather than two passes.
-  const std::int64_t most_values = caps.compute_capability >= 90 ? 16 : 32;
+  const bool has_twice = caps.compute_capability < 90 && !is_backward(p);
+  const std::int64_t most_values = has_twice ? 32 : 16;
   const std::int64_t most = kMostThreads * most_values;
   if (p.cols > most) {
     return decline(why, cap, "a block holds at most %" PRId64 " columns", most);
@@ -103,7 +126,7 @@ bool cluster_general_policy(const DeviceCaps &caps, const Problem &p, Policy *po
   // More than eight blocks are for who has them.
   const int most_blocks = caps.compute_capability == 90 ? kMostClusterBlocks : 8;
   std::int64_t values = 16;
-  if (p.cols > most_blocks * kMostThreads * values) values = 32;
+  if (p.cols > most_blocks * kMostThreads * values && !is_backward(p)) values = 32;
   if (p.cols > most_blocks * kMostThreads * values) {
     return decline(why, cap, "a cluster holds at most %" PRId64 " columns",
                    most_blocks * kMostThreads * values);

@@ -11,126 +11,13 @@
 // lie together, 16 bytes of them. Additions follow that order, whatever the strides and alignment.
 #pragma once
 
-#include <cooperative_groups.h>
-
 #include "core/scaled_exp.h"
 #include "cuda/general/pack.cuh"
+#include "cuda/general/row_team.cuh"
 #include "cuda/general/wide_row.cuh"
-#include "cuda/prim/bulk.cuh"
 #include "cuda/prim/held_parts.cuh"
-#include "cuda/prim/part_merge.cuh"
 
 namespace softmax {
-
-constexpr int kRowsMostThreads = 512;
-
-// What the threads of a row have found together.
-struct RowSums {
-  double others;  // in units, against the terms' reference
-  float ones;     // elements that equal the maximum, where they are counted apart
-};
-
-// Shared memory for one reduction of each kind.
-struct RowsScratch {
-  static constexpr int kWarps = kRowsMostThreads / kWarpThreads;
-  float max[kWarps];
-  float block_max;
-  double others[2][kWarps];
-  float ones[2][kWarps];
-  double block_others[2];
-  float block_ones[2];
-};
-
-// Over the threads of a row: lanes of a warp, a block, or a cluster.
-class RowTeam {
- public:
-  __device__ __forceinline__ RowTeam(const GeneralArgs &args, RowsScratch &scratch)
-      : scratch_(scratch),
-        lanes_(args.row_threads < kWarpThreads ? args.row_threads : kWarpThreads),
-        warps_(args.row_threads <= kWarpThreads ? 1 : args.row_threads / kWarpThreads),
-        blocks_(args.row_blocks) {}
-
-  __device__ __forceinline__ bool is_block() const { return warps_ > 1 || blocks_ > 1; }
-
-  __device__ __forceinline__ float max(float value) const {
-    value = lanes_max_or_nan(value, lanes_);
-    if (!is_block()) return value;
-    if (lane() == 0) scratch_.max[warp()] = value;
-    __syncthreads();
-    value = lanes_max_or_nan(lane() < warps_ ? scratch_.max[lane()] : -Limits<float>::infinity(),
-                             kWarpThreads);
-    if (blocks_ == 1) return value;
-#if SOFTMAX_BULK_COPY
-    const auto cluster = cooperative_groups::this_cluster();
-    if (threadIdx.x == 0) scratch_.block_max = value;
-    cluster.sync();
-    const float other = lane() < blocks_ ? *cluster.map_shared_rank(&scratch_.block_max, lane())
-                                         : -Limits<float>::infinity();
-    value = lanes_max_or_nan(other, kWarpThreads);
-#endif
-    return value;
-  }
-
-  // `which` of two that a row may have.
-  __device__ __forceinline__ RowSums sum(RowSums own, int which) const {
-    own = lanes_sums(own, lanes_);
-    if (!is_block()) return own;
-    if (lane() == 0) {
-      scratch_.others[which][warp()] = own.others;
-      scratch_.ones[which][warp()] = own.ones;
-    }
-    __syncthreads();
-    own = {0.0, 0.0f};
-    if (lane() < warps_) own = {scratch_.others[which][lane()], scratch_.ones[which][lane()]};
-    own = lanes_sums(own, kWarpThreads);
-    if (blocks_ == 1) return own;
-#if SOFTMAX_BULK_COPY
-    const auto cluster = cooperative_groups::this_cluster();
-    if (threadIdx.x == 0) {
-      scratch_.block_others[which] = own.others;
-      scratch_.block_ones[which] = own.ones;
-    }
-    cluster.sync();
-    own = {0.0, 0.0f};
-    if (lane() < blocks_) {
-      own = {*cluster.map_shared_rank(&scratch_.block_others[which], lane()),
-             *cluster.map_shared_rank(&scratch_.block_ones[which], lane())};
-    }
-    own = lanes_sums(own, kWarpThreads);
-#endif
-    return own;
-  }
-
-  // Before the end: the others may still read this block's shared memory.
-  __device__ __forceinline__ void part() const {
-#if SOFTMAX_BULK_COPY
-    if (blocks_ > 1) cooperative_groups::this_cluster().sync();
-#endif
-  }
-
- private:
-  static __device__ __forceinline__ int lane() {
-    return static_cast<int>(threadIdx.x) % kWarpThreads;
-  }
-  static __device__ __forceinline__ int warp() {
-    return static_cast<int>(threadIdx.x) / kWarpThreads;
-  }
-  static __device__ __forceinline__ RowSums lanes_sums(RowSums sums, int lanes) {
-#pragma unroll
-    for (int step = kWarpThreads / 2; step > 0; step /= 2) {
-      if (step < lanes) {
-        sums.others += __shfl_xor_sync(kFullWarp, sums.others, step);
-        sums.ones += __shfl_xor_sync(kFullWarp, sums.ones, step);
-      }
-    }
-    return sums;
-  }
-
-  RowsScratch &scratch_;
-  int lanes_;
-  int warps_;
-  int blocks_;
-};
 
 // The elements that one thread holds of a row.
 template <typename X, int kPacks>
@@ -140,26 +27,27 @@ class HeldRow {
   static constexpr int kValues = kPacks * kCols;
 
   __device__ __forceinline__ HeldRow(const GeneralArgs &args, std::int64_t row, int rank)
-      : args_(args), chunk_(args.row_threads * kValues), first_(std::int64_t{rank} * chunk_) {
+      : args_(args), cols_(args, rank) {
     // All of it now: no call comes between loading and storing.
-    x_ = static_cast<const X *>(args.buffers.x) + row_begin(args, kTensorX, row) + first_;
-    y_first_ = row_begin(args, kTensorY, row) + first_;
+    x_ = static_cast<const X *>(args.buffers.x) + row_begin(args, kTensorX, row) + cols_.first();
+    y_first_ = row_begin(args, kTensorY, row) + cols_.first();
     if (args.general.mask_kind == SOFTMAX_MASK_BOOL_KEEP) {
       mask_ = static_cast<const std::uint8_t *>(args.buffers.mask) +
-              row_begin(args, kTensorMask, row) + first_ * args.layout().axis_stride[kTensorMask];
+              row_begin(args, kTensorMask, row) +
+              cols_.first() * args.layout().axis_stride[kTensorMask];
     }
   }
 
   // sign * x, and -inf for what is masked or does not exist. `length`: of the row, 0 for none.
   __device__ __forceinline__ void load(std::int64_t length, float sign) {
     const X *const x = x_;
-    const int end = within(length);
+    const int end = cols_.within(length);
     const bool is_aligned = is_word_aligned(x);
     RawPack raw[kPacks];
     bool has_pieces = false;
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
-      const int at = col(p);
+      const int at = cols_.col(p);
       const bool is_whole = is_aligned && at + kCols <= end;
       raw[p] = is_whole ? load_raw(x + at) : empty_raw<X>(sign);
       has_pieces = has_pieces || (!is_whole && at < end);
@@ -167,8 +55,10 @@ class HeldRow {
     if (has_pieces) {
 #pragma unroll
       for (int p = 0; p < kPacks; ++p) {
-        const int at = col(p);
-        if (!is_aligned || at + kCols > end) raw[p] = load_raw_pieces(x + at, end - at, sign);
+        const int at = cols_.col(p);
+        if (!is_aligned || at + kCols > end) {
+          raw[p] = load_raw_pieces(x + at, end - at, empty_raw<X>(sign));
+        }
       }
     }
     if (mask_ != nullptr) return unpack_masked(raw, sign, end);
@@ -232,21 +122,13 @@ class HeldRow {
   }
 
  private:
-  __device__ __forceinline__ int col(int p) const {
-    return (p * args_.row_threads + static_cast<int>(threadIdx.x)) * kCols;
-  }
-  // Of this block's part, columns before `end`.
-  __device__ __forceinline__ int within(std::int64_t end) const {
-    const std::int64_t left = end - first_;
-    return left < 0 ? 0 : left < chunk_ ? static_cast<int>(left) : chunk_;
-  }
   __device__ __forceinline__ void unpack(const RawPack &raw, float sign, int p, int end) {
     float value[kCols];
     unpack_raw<X>(raw, args_.x_dtype, value);
 #pragma unroll
     for (int i = 0; i < kCols; ++i) {
       value_[p * kCols + i] =
-          sizeof(X) > 1 || col(p) + i < end ? sign * value[i] : -Limits<float>::infinity();
+          sizeof(X) > 1 || cols_.col(p) + i < end ? sign * value[i] : -Limits<float>::infinity();
     }
   }
   // BOOL_KEEP: a mask byte an element.
@@ -258,7 +140,7 @@ class HeldRow {
         stride == 1 && reinterpret_cast<std::uintptr_t>(mask) % sizeof(KeepPack<kCols>) == 0;
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
-      const int at = col(p);
+      const int at = cols_.col(p);
       keep[p] = is_aligned && at + kCols <= end
                     ? load_keep<kCols>(mask + at)
                     : load_keep_pieces<kCols>(mask + at * stride, stride, end - at);
@@ -286,13 +168,13 @@ class HeldRow {
   template <typename Y>
   __device__ __forceinline__ void store_as() {
     Y *const y = static_cast<Y *>(args_.buffers.y) + y_first_;
-    const int end = within(args_.layout().cols);
+    const int end = cols_.within(args_.layout().cols);
     constexpr int kBytes = kCols * static_cast<int>(sizeof(Y));
     constexpr int kAlign = kBytes < kWordBytes ? kBytes : kWordBytes;
     const bool is_aligned = reinterpret_cast<std::uintptr_t>(y) % kAlign == 0;
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
-      const int at = col(p);
+      const int at = cols_.col(p);
       float value[kCols];
 #pragma unroll
       for (int i = 0; i < kCols; ++i) {
@@ -311,8 +193,7 @@ class HeldRow {
   }
 
   const GeneralArgs &args_;
-  const int chunk_;           // columns of the block's part
-  const std::int64_t first_;  // of them
+  const HeldCols<kCols, kPacks> cols_;
   const X *x_;
   const std::uint8_t *mask_ = nullptr;
   std::int64_t y_first_;

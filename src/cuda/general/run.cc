@@ -23,7 +23,13 @@ dim3 grid_of(std::int64_t blocks) {
 }
 
 void plan_rows(const Policy &policy, const Problem &problem, GeneralLaunch *launch) {
-  launch->kernel = general_rows_kernel_for(problem.x_dtype, policy.packs);
+  const General &general = launch->args.general;
+  if (general.is_backward()) {
+    launch->kernel = general_backward_kernel_for(
+        general.dy_dtype, problem.x_dtype, problem.is_log(), general.given_stats, policy.packs);
+  } else {
+    launch->kernel = general_rows_kernel_for(problem.x_dtype, policy.packs);
+  }
   launch->block = dim3(static_cast<unsigned>(policy.threads_per_row),
                        static_cast<unsigned>(policy.rows_per_block));
   const std::int64_t teams = (problem.rows + policy.rows_per_block - 1) / policy.rows_per_block;

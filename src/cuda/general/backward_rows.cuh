@@ -1,0 +1,424 @@
+// Algorithms 10, 11 and 13, WARP, BLOCK and CLUSTER, for gradients of dense rows: y, or x, and dy
+// in the registers of part of a warp, of a block or of a cluster's blocks. Both are read once, dx
+// is written once.
+//
+// With D = sum(p * dy), or sum(dy) of LOGSOFTMAX, kept in float64:
+//
+//     SOFTMAX       dx = s * p * (dy - D)
+//     LOGSOFTMAX    dx = s * (dy - p * D)
+//
+// Near the optimum of what is trained both differences are small, which shows every error of p and
+// D. Of float32, all but loading and storing is in float64. Of 16-bit types products are exact in
+// float32, as is most of dy - D with D in two parts; where LOGSOFTMAX's difference is small beside
+// its terms, its few elements are computed again in float64.
+//
+// A row that none of this is for (temperature 0, an unusual scale, statistics that are no usual
+// numbers) is left to the threads that hold it: wide_row.cuh. Columns are the threads' as in
+// rows.cuh.
+#pragma once
+
+#include "core/scaled_exp.h"
+#include "core/wide_terms.h"
+#include "cuda/general/pack.cuh"
+#include "cuda/general/row_team.cuh"
+#include "cuda/general/wide_row.cuh"
+
+namespace softmax {
+
+// A pack's elements where `kept` has a bit, the others of `other`.
+template <typename X>
+__device__ __forceinline__ RawPack kept_of(const RawPack &raw, std::uint32_t kept,
+                                           const RawPack &other) {
+  RawPack result;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    if constexpr (sizeof(X) == 2) {
+      const std::uint32_t mask =
+          ((kept >> (2 * i) & 1) * 0xffffu) | ((kept >> (2 * i + 1) & 1) * 0xffff0000u);
+      result.part[i] = (raw.part[i] & mask) | (other.part[i] & ~mask);
+    } else {
+      result.part[i] = (kept >> i & 1) != 0 ? raw.part[i] : other.part[i];
+    }
+  }
+  return result;
+}
+
+// What p is taken from, and what for.
+enum class Gradient {
+  kSoftmax,       // y
+  kSoftmaxFromX,  // x and statistics
+  kLogSoftmax     // either
+};
+
+// The elements of y, or x, and of dy that one thread holds of a row.
+template <typename In, int kPacks>
+class HeldGradient {
+ public:
+  static constexpr int kCols = kWordBytes / static_cast<int>(sizeof(In));
+  static constexpr int kValues = kPacks * kCols;
+
+  __device__ __forceinline__ HeldGradient(const GeneralArgs &args, std::int64_t row, int rank)
+      : args_(args), cols_(args, rank) {
+    // All of it now: no call comes between loading and storing.
+    const bool from_x = args.general.given_stats;
+    const std::int64_t first = cols_.first();
+    source_ = static_cast<const In *>(from_x ? args.buffers.x : args.buffers.y) +
+              row_begin(args, from_x ? kTensorX : kTensorY, row) + first;
+    dy_ = static_cast<const In *>(args.buffers.dy) + row_begin(args, kTensorDy, row) + first;
+    dx_first_ = row_begin(args, kTensorX, row) + first;
+    if (args.general.mask_kind == SOFTMAX_MASK_BOOL_KEEP) {
+      mask_ = static_cast<const std::uint8_t *>(args.buffers.mask) +
+              row_begin(args, kTensorMask, row) + first * args.layout().axis_stride[kTensorMask];
+    }
+  }
+
+  // What is masked or does not exist is `nothing` with a dy of 0. `length`: of the row.
+  __device__ __forceinline__ void load(std::int64_t length, const RawPack &nothing) {
+    const int end = cols_.within(length);
+    const bool is_aligned = is_word_aligned(source_);
+    const bool is_dy_aligned = is_word_aligned(dy_);
+    bool has_pieces = false;
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p) {
+      const int at = cols_.col(p);
+      const bool is_whole = at + kCols <= end;
+      raw_[p] = is_aligned && is_whole ? load_raw(source_ + at) : nothing;
+      raw_dy_[p] = is_dy_aligned && is_whole ? load_raw(dy_ + at) : RawPack{};
+      has_pieces = has_pieces || (!(is_aligned && is_dy_aligned && is_whole) && at < end);
+    }
+    if (has_pieces) {
+#pragma unroll
+      for (int p = 0; p < kPacks; ++p) {
+        const int at = cols_.col(p);
+        const bool is_whole = at + kCols <= end;
+        if (!is_aligned || !is_whole) raw_[p] = load_raw_pieces(source_ + at, end - at, nothing);
+        if (!is_dy_aligned || !is_whole) {
+          raw_dy_[p] = load_raw_pieces(dy_ + at, end - at, RawPack{});
+        }
+      }
+    }
+    if (args_.general.mask_kind != SOFTMAX_MASK_NONE) take_mask(end, nothing);
+  }
+
+  // add(sum, source, dy) over the elements, one after another.
+  template <typename Add>
+  __device__ __forceinline__ double sum(Add add) const {
+    double sum[2] = {0.0, 0.0};
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p) {
+      float source[kCols], dy[kCols];
+      unpack<In>(raw_[p], source);
+      unpack<In>(raw_dy_[p], dy);
+#pragma unroll
+      for (int i = 0; i < kCols; ++i) sum[i % 2] = add(sum[i % 2], source[i], dy[i]);
+    }
+    return sum[0] + sum[1];
+  }
+
+  // Elements that are neither masked nor -inf.
+  __device__ __forceinline__ float count_some() const {
+    float count = 0.0f;
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p) {
+      float source[kCols];
+      unpack<In>(raw_[p], source);
+#pragma unroll
+      for (int i = 0; i < kCols; ++i)
+        count += source[i] == -Limits<float>::infinity() ? 0.0f : 1.0f;
+    }
+    return count;
+  }
+
+  __device__ __forceinline__ void mask_all() { kept_ = 0; }
+
+  // What has been made of elements is made again: kept, it would take twice the registers and more
+  // of what was to be loaded into them.
+  __device__ __forceinline__ void forget() {
+    const std::uint32_t zero = args_.zero;
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        raw_[p].part[i] ^= zero;
+        raw_dy_[p].part[i] ^= zero;
+      }
+    }
+  }
+
+  // Writes what make(source, dy, dx) makes of a pack; to all of the row's columns, 0 where masked.
+  template <typename Out, typename Make>
+  __device__ __forceinline__ void store(Make make) const {
+    Out *const dx = static_cast<Out *>(args_.buffers.dx) + dx_first_;
+    const int end = cols_.within(args_.layout().cols);
+    constexpr int kBytes = kCols * static_cast<int>(sizeof(Out));
+    const bool is_aligned = reinterpret_cast<std::uintptr_t>(dx) % kBytes == 0;
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p) {
+      const int at = cols_.col(p);
+      float source[kCols], dy[kCols], value[kCols];
+      unpack<In>(raw_[p], source);
+      unpack<In>(raw_dy_[p], dy);
+      make(source, dy, value);
+      const std::uint32_t kept = kept_ >> (p * kCols);
+      if ((~kept & kAll) != 0) {
+#pragma unroll
+        for (int i = 0; i < kCols; ++i) value[i] = (kept >> i & 1) != 0 ? value[i] : 0.0f;
+      }
+      if (is_aligned && at + kCols <= end) {
+        store_values(dx + at, value);
+      } else {
+#pragma unroll
+        for (int i = 0; i < kCols; ++i) {
+          if (at + i < end) dx[at + i] = DeviceElement<Out>::store(value[i]);
+        }
+      }
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t kAll = (1u << kCols) - 1;
+  static_assert(kValues <= 32, "a bit an element");
+
+  // What `end` has masked has not been loaded.
+  __device__ __forceinline__ void take_mask(int end, const RawPack &nothing) {
+    const std::int64_t stride = args_.layout().axis_stride[kTensorMask];
+    const std::uint8_t *const mask = mask_;
+    const bool is_aligned =
+        stride == 1 && reinterpret_cast<std::uintptr_t>(mask) % sizeof(KeepPack<kCols>) == 0;
+    kept_ = 0;
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p) {
+      const int at = cols_.col(p);
+      const int count = end - at;
+      std::uint32_t kept = count >= kCols ? kAll : count <= 0 ? 0u : (1u << count) - 1;
+      if (mask != nullptr) {
+        const KeepPack<kCols> keep =
+            is_aligned && count >= kCols
+                ? load_keep<kCols>(mask + at)
+                : load_keep_pieces<kCols>(mask + at * stride, stride, count);
+        kept = 0;
+#pragma unroll
+        for (int i = 0; i < kCols; ++i) kept |= keep.has(i) ? 1u << i : 0u;
+        raw_[p] = kept_of<In>(raw_[p], kept, nothing);
+        raw_dy_[p] = kept_of<In>(raw_dy_[p], kept, RawPack{});
+      }
+      kept_ |= kept << (p * kCols);
+    }
+  }
+
+  const GeneralArgs &args_;
+  const HeldCols<kCols, kPacks> cols_;
+  const In *source_;
+  const In *dy_;
+  const std::uint8_t *mask_ = nullptr;
+  std::int64_t dx_first_;
+  std::uint32_t kept_ = 0xffffffffu;  // a bit an element
+  RawPack raw_[kPacks];
+  RawPack raw_dy_[kPacks];
+};
+
+// s, D and the like in two parts.
+struct TwoFloats {
+  float hi;
+  float lo;
+  static __device__ __forceinline__ TwoFloats of(double value) {
+    const float hi = static_cast<float>(value);
+    return {hi, static_cast<float>(value - static_cast<double>(hi))};
+  }
+};
+
+template <Gradient kKind, typename In, typename Out, int kPacks>
+class GradientCall {
+ public:
+  __device__ __forceinline__ GradientCall(const GeneralArgs &args, const RowTeam &team,
+                                          std::int64_t row, int rank)
+      : args_(args), team_(team), held_(args, row, rank), row_(row) {}
+
+  // False where nothing has been written: the row is one for wide_row.cuh. `is_present`: there is
+  // such a row.
+  __device__ __forceinline__ bool run(bool is_present) {
+    const GeneralBuffers &b = args_.buffers;
+    bool is_usual = true;
+    if (is_present) {
+      if (b.row_scale != nullptr) scale_ *= double(b.row_scale[row_]);
+      is_usual = fabs(scale_) > 0x1p-30 && fabs(scale_) < 0x1p30;
+      if (from_x()) {
+        max_ = b.row_max[row_];
+        sum_ = b.row_sum[row_];
+        is_usual = is_usual && fabs(max_) < 0x1p100 && sum_ > 0x1p-60 && sum_ < 0x1p60;
+      }
+    }
+    // Such a row comes along: the shuffles below are the whole warp's, whoever has its other rows.
+    const std::int64_t length = is_present && is_usual ? row_length(args_, row_) : 0;
+    held_.load(length, kKind == Gradient::kSoftmax ? RawPack{} : empty_pack<In>());
+    double own;
+    if constexpr (kIsLog) {
+      own = held_.sum([](double sum, float, float dy) { return sum + double(dy); });
+    } else if constexpr (kKind == Gradient::kSoftmaxFromX) {
+      const WideTerms terms(scale_, max_);
+      own =
+          held_.sum([&](double sum, float x, float dy) { return fma(terms(x), double(dy), sum); });
+    } else {
+      own = held_.sum([](double sum, float p, float dy) {
+        if constexpr (kIsNarrow) return sum + double(p * dy);
+        return fma(double(p), double(dy), sum);
+      });
+    }
+    const double sum = team_.sum(own, 0);
+    if constexpr (kIsLog) {
+      // From y, empty rows are those without an element above -inf.
+      if (args_.empty_is_zero && !from_x() && team_.sum(double(held_.count_some()), 1) == 0.0) {
+        held_.mask_all();
+      }
+    }
+    team_.leave();
+    held_.forget();
+    if (!is_usual) return false;
+    if (kIsNarrow && fabs(sum) >= 0x1p100) return false;  // no room in float32
+    if (!is_present) return true;
+    if constexpr (kIsLog) {
+      return write_log(sum);
+    } else if constexpr (kKind == Gradient::kSoftmaxFromX) {
+      write_from_x(sum);
+    } else {
+      write_from_y(sum);
+    }
+    return true;
+  }
+
+ private:
+  // Products and halves of products are exact in float32, and results have room for its errors.
+  static constexpr bool kIsNarrow = sizeof(In) == 2;
+  static constexpr int kCols = HeldGradient<In, kPacks>::kCols;
+  static constexpr bool kIsLog = kKind == Gradient::kLogSoftmax;
+  using Pack = float[kCols];
+
+  __device__ __forceinline__ bool from_x() const {
+    return kKind == Gradient::kSoftmaxFromX || (kIsLog && args_.general.given_stats);
+  }
+  // Calls use(i) for the elements of a pack, no more than two of them at the same time:
+  // exponentials in float64 take many registers. The compiler does not know that nothing is left
+  // out.
+  template <typename Use>
+  __device__ __forceinline__ void by_twos(Use use) const {
+#pragma unroll
+    for (int i = 0; i < kCols; i += 2) {
+      if (args_.zero != 0) continue;
+      use(i);
+      use(i + 1);
+    }
+  }
+
+  __device__ __forceinline__ void write_from_y(double dot) const {
+    if constexpr (kIsNarrow) {
+      const TwoFloats d = TwoFloats::of(dot);
+      // Neither what a small scale makes of p nor a large one of the difference leaves the range.
+      const float s = static_cast<float>(scale_);
+      const bool is_large = fabsf(s) > 1.0f;
+      const float before = is_large ? s : 1.0f;
+      const float after = is_large ? 1.0f : s;
+      held_.template store<Out>([&](const Pack &p, const Pack &dy, Pack &dx) {
+#pragma unroll
+        for (int i = 0; i < kCols; ++i) {
+          dx[i] = p[i] * before * ((dy[i] - d.hi) - d.lo) * after;
+        }
+      });
+    } else {
+      held_.template store<Out>([&](const Pack &p, const Pack &dy, Pack &dx) {
+#pragma unroll
+        for (int i = 0; i < kCols; ++i) {
+          dx[i] = static_cast<float>(double(p[i]) * scale_ * (double(dy[i]) - dot));
+        }
+      });
+    }
+  }
+
+  // `sum`: of terms, which are less the factor that makes them p.
+  __device__ __forceinline__ void write_from_x(double sum) const {
+    const WideTerms terms(scale_, max_);
+    const double factor = terms.rest() * near_reciprocal(sum_);
+    const double dot = sum * factor;
+    const double s = scale_ * factor;
+    held_.template store<Out>([&](const Pack &x, const Pack &dy, Pack &dx) {
+      by_twos([&](int i) { dx[i] = static_cast<float>(terms(x[i]) * s * (double(dy[i]) - dot)); });
+    });
+  }
+
+  // p is exp(y) or exp(v - max) / sum: of y, max is 0 and sum 1.
+  __device__ __forceinline__ bool write_log(double sum) const {
+    const double x_scale = from_x() ? scale_ : 1.0;
+    const WideTerms wide(x_scale, max_);
+    const double s = scale_;
+    const double dot = sum * (wide.rest() * near_reciprocal(sum_));
+    const auto wide_gradient = [&](float x, float dy) {
+      return static_cast<float>(fma(-wide(x), dot, double(dy)) * s);
+    };
+    if constexpr (kIsNarrow) {
+      // How much smaller than its terms a difference may be.
+      constexpr float kLeast = std::is_same_v<In, __half> ? 0x1p-4f : 0x1p-7f;
+      constexpr double kLog2E = 0x1.71547652b82fep+0;
+      const RowScaling scaling = RowScaling::of(x_scale);
+      const double to_x = near_reciprocal(scaling.size);
+      const ScaledTerms terms(static_cast<float>(max_ * to_x), scaling);
+      if (!terms.is_near()) return false;
+      const float most = static_cast<float>((max_ + 40.0) * to_x);
+      const TwoFloats d =
+          TwoFloats::of(dot * wide_power_of_two((terms.reference() - max_) * kLog2E));
+      const float sign = scaling.sign;
+      const float scale = static_cast<float>(s);
+      held_.template store<Out>([&](const Pack &x, const Pack &dy, Pack &dx) {
+        bool is_hard = false;
+#pragma unroll
+        for (int i = 0; i < kCols; ++i) {
+          const float signed_x = sign * x[i];
+          const float p = terms(signed_x) * 0x1p-64f;
+          const float gradient = fmaf(-p, d.lo, fmaf(-p, d.hi, dy[i]));
+          const bool is_easy = signed_x <= most && fabsf(gradient) >= fabsf(p * (d.hi * kLeast));
+          is_hard = is_hard || !is_easy;
+          dx[i] = gradient * scale;
+        }
+        if (is_hard) by_twos([&](int i) { dx[i] = wide_gradient(x[i], dy[i]); });
+      });
+    } else {
+      held_.template store<Out>([&](const Pack &x, const Pack &dy, Pack &dx) {
+        by_twos([&](int i) { dx[i] = wide_gradient(x[i], dy[i]); });
+      });
+    }
+    return true;
+  }
+
+  const GeneralArgs &args_;
+  const RowTeam &team_;
+  HeldGradient<In, kPacks> held_;
+  std::int64_t row_;
+  double scale_ = args_.general.scale;
+  double max_ = 0.0;
+  double sum_ = 1.0;
+};
+
+// A block is as in rows.cuh.
+template <Gradient kKind, typename In, typename Out, int kPacks>
+__global__ void __launch_bounds__(kRowsMostThreads, 2)
+    general_backward_kernel(const __grid_constant__ GeneralArgs args) {
+  __shared__ RowsScratch scratch;
+  __shared__ TeamScratch wide_scratch;
+  const int rank = static_cast<int>(blockIdx.x % args.row_blocks);
+  const std::int64_t row = std::int64_t{blockIdx.x / args.row_blocks} * blockDim.y + threadIdx.y;
+  const bool is_present = row < args.layout().rows;
+  const RowTeam team(args, scratch);
+  GradientCall<kKind, In, Out, kPacks> call(args, team, is_present ? row : 0, rank);
+  const bool is_done = call.run(is_present);
+  if (team.is_block()) {
+    if (!is_done && rank == 0) run_wide_row_backward(args, row, Team::of_block(&wide_scratch));
+    team.wait_for_others();
+    return;
+  }
+  const bool is_first = threadIdx.x == 0;
+  unsigned left = __ballot_sync(kFullWarp, is_present && !is_done && is_first);
+  for (; left != 0; left &= left - 1) {
+    const std::int64_t wide_row = __shfl_sync(kFullWarp, row, __ffs(static_cast<int>(left)) - 1);
+    run_wide_row_backward(args, wide_row, Team::of_warp());
+  }
+}
+
+}  // namespace softmax
