@@ -2,23 +2,14 @@
 // in the registers of part of a warp, of a block or of a cluster's blocks. Both are read once, dx
 // is written once.
 //
-// With D = sum(p * dy), or sum(dy) of LOGSOFTMAX, kept in float64:
-//
-//     SOFTMAX       dx = s * p * (dy - D)
-//     LOGSOFTMAX    dx = s * (dy - p * D)
-//
-// Near the optimum of what is trained both differences are small, which shows every error of p and
-// D. Of float32, all but loading and storing is in float64. Of 16-bit types products are exact in
-// float32, as is most of dy - D with D in two parts; where LOGSOFTMAX's difference is small beside
-// its terms, its few elements are computed again in float64.
+// The arithmetic is that of gradient.h: wide of float32, narrow of 16-bit types but for p of x.
 //
 // A row that none of this is for (temperature 0, an unusual scale, statistics that are no usual
 // numbers) is left to the threads that hold it: wide_row.cuh. Columns are the threads' as in
 // rows.cuh.
 #pragma once
 
-#include "core/scaled_exp.h"
-#include "core/wide_terms.h"
+#include "core/gradient.h"
 #include "cuda/general/pack.cuh"
 #include "cuda/general/row_team.cuh"
 #include "cuda/general/wide_row.cuh"
@@ -217,16 +208,6 @@ class HeldGradient {
   RawPack raw_dy_[kPacks];
 };
 
-// s, D and the like in two parts.
-struct TwoFloats {
-  float hi;
-  float lo;
-  static __device__ __forceinline__ TwoFloats of(double value) {
-    const float hi = static_cast<float>(value);
-    return {hi, static_cast<float>(value - static_cast<double>(hi))};
-  }
-};
-
 template <Gradient kKind, typename In, typename Out, int kPacks>
 class GradientCall {
  public:
@@ -241,11 +222,11 @@ class GradientCall {
     bool is_usual = true;
     if (is_present) {
       if (b.row_scale != nullptr) scale_ *= double(b.row_scale[row_]);
-      is_usual = fabs(scale_) > 0x1p-30 && fabs(scale_) < 0x1p30;
+      is_usual = fabs(scale_) > 1.0 / kUsualGradientScale && fabs(scale_) < kUsualGradientScale;
       if (from_x()) {
-        max_ = b.row_max[row_];
-        sum_ = b.row_sum[row_];
-        is_usual = is_usual && fabs(max_) < 0x1p100 && sum_ > 0x1p-60 && sum_ < 0x1p60;
+        from_ = {scale_, b.row_max[row_], b.row_sum[row_]};
+        is_usual =
+            is_usual && fabs(from_.max) < 0x1p100 && from_.sum > 0x1p-60 && from_.sum < 0x1p60;
       }
     }
     // Such a row comes along: the shuffles below are the whole warp's, whoever has its other rows.
@@ -255,7 +236,7 @@ class GradientCall {
     if constexpr (kIsLog) {
       own = held_.sum([](double sum, float, float dy) { return sum + double(dy); });
     } else if constexpr (kKind == Gradient::kSoftmaxFromX) {
-      const WideTerms terms(scale_, max_);
+      const WideTerms terms(from_.scale, from_.max);
       own =
           held_.sum([&](double sum, float x, float dy) { return fma(terms(x), double(dy), sum); });
     } else {
@@ -274,20 +255,20 @@ class GradientCall {
     team_.leave();
     held_.forget();
     if (!is_usual) return false;
-    if (kIsNarrow && fabs(sum) >= 0x1p100) return false;  // no room in float32
+    if (kIsNarrow && fabs(sum) >= kMostNarrowDot) return false;
     if (!is_present) return true;
     if constexpr (kIsLog) {
       return write_log(sum);
     } else if constexpr (kKind == Gradient::kSoftmaxFromX) {
       write_from_x(sum);
     } else {
-      write_from_y(sum);
+      using Both = std::conditional_t<kIsNarrow, NarrowGradient, WideGradient>;
+      write_each(Both(scale_, sum));
     }
     return true;
   }
 
  private:
-  // Products and halves of products are exact in float32, and results have room for its errors.
   static constexpr bool kIsNarrow = sizeof(In) == 2;
   static constexpr int kCols = HeldGradient<In, kPacks>::kCols;
   static constexpr bool kIsLog = kKind == Gradient::kLogSoftmax;
@@ -309,80 +290,44 @@ class GradientCall {
     }
   }
 
-  __device__ __forceinline__ void write_from_y(double dot) const {
-    if constexpr (kIsNarrow) {
-      const TwoFloats d = TwoFloats::of(dot);
-      // Neither what a small scale makes of p nor a large one of the difference leaves the range.
-      const float s = static_cast<float>(scale_);
-      const bool is_large = fabsf(s) > 1.0f;
-      const float before = is_large ? s : 1.0f;
-      const float after = is_large ? 1.0f : s;
-      held_.template store<Out>([&](const Pack &p, const Pack &dy, Pack &dx) {
+  // Writes what one(source, dy) makes of each element.
+  template <typename One>
+  __device__ __forceinline__ void write_each(One one) const {
+    held_.template store<Out>([&](const Pack &source, const Pack &dy, Pack &dx) {
 #pragma unroll
-        for (int i = 0; i < kCols; ++i) {
-          dx[i] = p[i] * before * ((dy[i] - d.hi) - d.lo) * after;
-        }
-      });
-    } else {
-      held_.template store<Out>([&](const Pack &p, const Pack &dy, Pack &dx) {
-#pragma unroll
-        for (int i = 0; i < kCols; ++i) {
-          dx[i] = static_cast<float>(double(p[i]) * scale_ * (double(dy[i]) - dot));
-        }
-      });
-    }
+      for (int i = 0; i < kCols; ++i) dx[i] = one(source[i], dy[i]);
+    });
+  }
+  template <typename One>
+  __device__ __forceinline__ void write_by_twos(One one) const {
+    held_.template store<Out>([&](const Pack &source, const Pack &dy, Pack &dx) {
+      by_twos([&](int i) { dx[i] = one(source[i], dy[i]); });
+    });
   }
 
   // `sum`: of terms, which are less the factor that makes them p.
   __device__ __forceinline__ void write_from_x(double sum) const {
-    const WideTerms terms(scale_, max_);
-    const double factor = terms.rest() * near_reciprocal(sum_);
-    const double dot = sum * factor;
-    const double s = scale_ * factor;
-    held_.template store<Out>([&](const Pack &x, const Pack &dy, Pack &dx) {
-      by_twos([&](int i) { dx[i] = static_cast<float>(terms(x[i]) * s * (double(dy[i]) - dot)); });
-    });
+    const WideTerms terms(from_.scale, from_.max);
+    const double factor = terms.rest() * near_reciprocal(from_.sum);
+    const WideGradient gradient(scale_ * factor, sum * factor);
+    write_by_twos([&](float x, float dy) { return gradient(terms(x), dy); });
   }
 
-  // p is exp(y) or exp(v - max) / sum: of y, max is 0 and sum 1.
   __device__ __forceinline__ bool write_log(double sum) const {
-    const double x_scale = from_x() ? scale_ : 1.0;
-    const WideTerms wide(x_scale, max_);
-    const double s = scale_;
-    const double dot = sum * (wide.rest() * near_reciprocal(sum_));
-    const auto wide_gradient = [&](float x, float dy) {
-      return static_cast<float>(fma(-wide(x), dot, double(dy)) * s);
-    };
+    const WideLogGradient wide(from_, scale_, sum);
     if constexpr (kIsNarrow) {
-      // How much smaller than its terms a difference may be.
-      constexpr float kLeast = std::is_same_v<In, __half> ? 0x1p-4f : 0x1p-7f;
-      constexpr double kLog2E = 0x1.71547652b82fep+0;
-      const RowScaling scaling = RowScaling::of(x_scale);
-      const double to_x = near_reciprocal(scaling.size);
-      const ScaledTerms terms(static_cast<float>(max_ * to_x), scaling);
-      if (!terms.is_near()) return false;
-      const float most = static_cast<float>((max_ + 40.0) * to_x);
-      const TwoFloats d =
-          TwoFloats::of(dot * wide_power_of_two((terms.reference() - max_) * kLog2E));
-      const float sign = scaling.sign;
-      const float scale = static_cast<float>(s);
+      const NarrowLogGradient narrow(from_, scale_, wide.dot(),
+                                     std::is_same_v<In, __half> ? NarrowLogGradient::kLeastF16
+                                                                : NarrowLogGradient::kLeastBf16);
+      if (!narrow.is_near()) return false;
       held_.template store<Out>([&](const Pack &x, const Pack &dy, Pack &dx) {
         bool is_hard = false;
 #pragma unroll
-        for (int i = 0; i < kCols; ++i) {
-          const float signed_x = sign * x[i];
-          const float p = terms(signed_x) * 0x1p-64f;
-          const float gradient = fmaf(-p, d.lo, fmaf(-p, d.hi, dy[i]));
-          const bool is_easy = signed_x <= most && fabsf(gradient) >= fabsf(p * (d.hi * kLeast));
-          is_hard = is_hard || !is_easy;
-          dx[i] = gradient * scale;
-        }
-        if (is_hard) by_twos([&](int i) { dx[i] = wide_gradient(x[i], dy[i]); });
+        for (int i = 0; i < kCols; ++i) dx[i] = narrow(x[i], dy[i], &is_hard);
+        if (is_hard) by_twos([&](int i) { dx[i] = wide(x[i], dy[i]); });
       });
     } else {
-      held_.template store<Out>([&](const Pack &x, const Pack &dy, Pack &dx) {
-        by_twos([&](int i) { dx[i] = wide_gradient(x[i], dy[i]); });
-      });
+      write_by_twos(wide);
     }
     return true;
   }
@@ -392,8 +337,7 @@ class GradientCall {
   HeldGradient<In, kPacks> held_;
   std::int64_t row_;
   double scale_ = args_.general.scale;
-  double max_ = 0.0;
-  double sum_ = 1.0;
+  GradientSource from_;
 };
 
 // A block is as in rows.cuh.
