@@ -21,14 +21,19 @@ constexpr int kMostClusterBlocks = 16;
 constexpr int kWideThreads = 256;
 constexpr std::int64_t kWideWarpCols = 1024;
 
-// Gradients have two tensors in registers.
-constexpr std::int64_t kMostGradientValues = 16;
+// Gradients have two tensors in registers: so many bytes of each a thread.
+constexpr int kGradientBytes = 64;
+constexpr std::int64_t kShortGradientCols = 64;
 
 bool is_backward(const Problem &p) { return (p.features & kFeatureBackward) != 0; }
 // What is held in registers: of BACKWARD what p is taken from.
 std::int32_t held_dtype(const Problem &p) {
   const bool from_y = is_backward(p) && (p.features & kFeatureGivenStats) == 0;
   return from_y ? p.y_dtype : p.x_dtype;
+}
+// Elements that a thread holds where rows are long.
+std::int64_t held_values(const Problem &p) {
+  return is_backward(p) ? kGradientBytes / dtype_size(held_dtype(p)) : 16;
 }
 bool has_no_kernel_of_gradients(std::int32_t dtype) {
   return dtype_size(dtype) == 1 || dtype == SOFTMAX_DTYPE_F64;
@@ -88,13 +93,17 @@ bool warp_general_policy(const DeviceCaps &, const Problem &p, Policy *policy, c
                          std::size_t cap) {
   if (!takes_rows(p, why, cap)) return false;
   const int size = dtype_size(held_dtype(p));
-  const std::int64_t most = kWarp * (is_backward(p) ? kMostGradientValues : 32);
+  const std::int64_t most = kWarp * (is_backward(p) ? held_values(p) : 32);
   if (p.cols > most) {
     return decline(why, cap, "a warp holds at most %" PRId64 " columns", most);
   }
-  // Few values and many lanes: more of a row's loads are on their way at once. Gradients of 16-bit
-  // rows are so few bytes that what a thread does but once would be most of its work.
-  std::int64_t values = std::max(is_backward(p) && size == 2 ? 16 : 8, kVectorBytes / size);
+  // Few values and many lanes: more of a row's loads are on their way at once.
+  std::int64_t values = std::max(8, kVectorBytes / size);
+  if (is_backward(p)) {
+    // But what a thread does once is most of its work where its elements are few bytes.
+    const bool is_short = size > 2 || p.cols <= kShortGradientCols;
+    values = is_short ? held_values(p) / 2 : held_values(p);
+  }
   int lanes = 1;
   while (lanes < kWarp && lanes * values < p.cols) lanes *= 2;
   while (lanes * values < p.cols) values *= 2;
@@ -106,12 +115,11 @@ bool block_general_policy(const DeviceCaps &caps, const Problem &p, Policy *poli
   if (!takes_rows(p, why, cap)) return false;
   // Where there are no clusters, twice as many elements a thread rather than two passes.
   const bool has_twice = caps.compute_capability < 90 && !is_backward(p);
-  const std::int64_t most_values = has_twice ? 32 : 16;
-  const std::int64_t most = kMostThreads * most_values;
+  const std::int64_t most = kMostThreads * (has_twice ? 32 : held_values(p));
   if (p.cols > most) {
     return decline(why, cap, "a block holds at most %" PRId64 " columns", most);
   }
-  const std::int64_t values = p.cols > kMostThreads * 16 ? 32 : 16;
+  const std::int64_t values = p.cols > kMostThreads * 16 ? 32 : held_values(p);
   const int warps = std::max(2, warps_for(p.cols, values));
   return take_rows(p, values, warps * kWarp, 1, policy, why, cap);
 }
@@ -125,7 +133,7 @@ bool cluster_general_policy(const DeviceCaps &caps, const Problem &p, Policy *po
   }
   // More than eight blocks are for who has them.
   const int most_blocks = caps.compute_capability == 90 ? kMostClusterBlocks : 8;
-  std::int64_t values = 16;
+  std::int64_t values = held_values(p);
   if (p.cols > most_blocks * kMostThreads * values && !is_backward(p)) values = 32;
   if (p.cols > most_blocks * kMostThreads * values) {
     return decline(why, cap, "a cluster holds at most %" PRId64 " columns",

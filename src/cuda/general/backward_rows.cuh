@@ -218,20 +218,11 @@ class GradientCall {
   // False where nothing has been written: the row is one for wide_row.cuh. `is_present`: there is
   // such a row.
   __device__ __forceinline__ bool run(bool is_present) {
-    const GeneralBuffers &b = args_.buffers;
-    bool is_usual = true;
-    if (is_present) {
-      if (b.row_scale != nullptr) scale_ *= double(b.row_scale[row_]);
-      is_usual = fabs(scale_) > 1.0 / kUsualGradientScale && fabs(scale_) < kUsualGradientScale;
-      if (from_x()) {
-        from_ = {scale_, b.row_max[row_], b.row_sum[row_]};
-        is_usual =
-            is_usual && fabs(from_.max) < 0x1p100 && from_.sum > 0x1p-60 && from_.sum < 0x1p60;
-      }
-    }
-    // Such a row comes along: the shuffles below are the whole warp's, whoever has its other rows.
-    const std::int64_t length = is_present && is_usual ? row_length(args_, row_) : 0;
-    held_.load(length, kKind == Gradient::kSoftmax ? RawPack{} : empty_pack<In>());
+    held_.load(is_present ? row_length(args_, row_) : 0,
+               kKind == Gradient::kSoftmax ? RawPack{} : empty_pack<In>());
+    // A row that is none for this comes along: shuffles are the whole warp's, whoever has its other
+    // rows.
+    const bool is_usual = !is_present || take_factors();
     double own;
     if constexpr (kIsLog) {
       own = held_.sum([](double sum, float, float dy) { return sum + double(dy); });
@@ -269,6 +260,17 @@ class GradientCall {
   }
 
  private:
+  // After the row's loads, which need not wait for these. False: for wide_row.cuh.
+  __device__ __forceinline__ bool take_factors() {
+    const GeneralBuffers &b = args_.buffers;
+    if (b.row_scale != nullptr) scale_ *= double(b.row_scale[row_]);
+    const bool is_usual =
+        fabs(scale_) > 1.0 / kUsualGradientScale && fabs(scale_) < kUsualGradientScale;
+    if (!from_x()) return is_usual;
+    from_ = {scale_, b.row_max[row_], b.row_sum[row_]};
+    return is_usual && fabs(from_.max) < 0x1p100 && from_.sum > 0x1p-60 && from_.sum < 0x1p60;
+  }
+
   static constexpr bool kIsNarrow = sizeof(In) == 2;
   static constexpr int kCols = HeldGradient<In, kPacks>::kCols;
   static constexpr bool kIsLog = kKind == Gradient::kLogSoftmax;

@@ -8,15 +8,11 @@ namespace {
 
 const void *address(void (*kernel)(GeneralArgs)) { return reinterpret_cast<const void *>(kernel); }
 
-// 16 elements a thread, or 8 of float32.
 template <Gradient kKind, typename In, typename Out>
 const void *with_packs(std::int32_t packs) {
-  constexpr int kCols = kWordBytes / static_cast<int>(sizeof(In));
-  switch (packs * kCols) {
-    case 8:
-      if constexpr (kCols < 8) return address(general_backward_kernel<kKind, In, Out, 8 / kCols>);
-      return nullptr;
-    case 16: return address(general_backward_kernel<kKind, In, Out, 16 / kCols>);
+  switch (packs) {
+    case 2: return address(general_backward_kernel<kKind, In, Out, 2>);
+    case 4: return address(general_backward_kernel<kKind, In, Out, 4>);
     default: return nullptr;
   }
 }
