@@ -21,8 +21,10 @@ constexpr int kMostClusterBlocks = 16;
 constexpr int kWideThreads = 256;
 constexpr std::int64_t kWideWarpCols = 1024;
 
-// Gradients have two tensors in registers: so many bytes of each a thread.
-constexpr int kGradientBytes = 64;
+// Gradients have two tensors in registers: of each a thread has four words, or two of short rows
+// and of 16-bit log-softmax, whose arithmetic takes more registers.
+constexpr int kGradientWords = 4;
+constexpr int kFewGradientWords = 2;
 constexpr std::int64_t kShortGradientCols = 64;
 
 bool is_backward(const Problem &p) { return (p.features & kFeatureBackward) != 0; }
@@ -33,7 +35,10 @@ std::int32_t held_dtype(const Problem &p) {
 }
 // Elements that a thread holds where rows are long.
 std::int64_t held_values(const Problem &p) {
-  return is_backward(p) ? kGradientBytes / dtype_size(held_dtype(p)) : 16;
+  if (!is_backward(p)) return 16;
+  const int size = dtype_size(held_dtype(p));
+  const bool is_few = size == 2 && p.is_log();
+  return (is_few ? kFewGradientWords : kGradientWords) * kVectorBytes / size;
 }
 bool has_no_kernel_of_gradients(std::int32_t dtype) {
   return dtype_size(dtype) == 1 || dtype == SOFTMAX_DTYPE_F64;
@@ -102,7 +107,7 @@ bool warp_general_policy(const DeviceCaps &, const Problem &p, Policy *policy, c
   if (is_backward(p)) {
     // But what a thread does once is most of its work where its elements are few bytes.
     const bool is_short = size > 2 || p.cols <= kShortGradientCols;
-    values = is_short ? held_values(p) / 2 : held_values(p);
+    values = is_short ? kFewGradientWords * kVectorBytes / size : held_values(p);
   }
   int lanes = 1;
   while (lanes < kWarp && lanes * values < p.cols) lanes *= 2;

@@ -122,20 +122,6 @@ class HeldGradient {
 
   __device__ __forceinline__ void mask_all() { kept_ = 0; }
 
-  // What has been made of elements is made again: kept, it would take twice the registers and more
-  // of what was to be loaded into them.
-  __device__ __forceinline__ void forget() {
-    const std::uint32_t zero = args_.zero;
-#pragma unroll
-    for (int p = 0; p < kPacks; ++p) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        raw_[p].part[i] ^= zero;
-        raw_dy_[p].part[i] ^= zero;
-      }
-    }
-  }
-
   // Writes what make(source, dy, dx) makes of a pack; to all of the row's columns, 0 where masked.
   template <typename Out, typename Make>
   __device__ __forceinline__ void store(Make make) const {
@@ -145,10 +131,12 @@ class HeldGradient {
     const bool is_aligned = reinterpret_cast<std::uintptr_t>(dx) % kBytes == 0;
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
+      // Never: it keeps the packs' work apart, which side by side would not fit the registers.
+      if (args_.zero == 1u + p) continue;
       const int at = cols_.col(p);
       float source[kCols], dy[kCols], value[kCols];
-      unpack<In>(raw_[p], source);
-      unpack<In>(raw_dy_[p], dy);
+      unpack<In>(as_new(raw_[p]), source);
+      unpack<In>(as_new(raw_dy_[p]), dy);
       make(source, dy, value);
       const std::uint32_t kept = kept_ >> (p * kCols);
       if ((~kept & kAll) != 0) {
@@ -169,6 +157,16 @@ class HeldGradient {
  private:
   static constexpr std::uint32_t kAll = (1u << kCols) - 1;
   static_assert(kValues <= 32, "a bit an element");
+
+  // For the compiler, elements of which nothing has been made yet: what was made of them for the
+  // sum would take twice their registers, or more.
+  __device__ __forceinline__ RawPack as_new(RawPack raw) const {
+#pragma unroll
+    for (std::uint32_t &part : raw.part) {
+      asm volatile("xor.b32 %0, %0, %1;" : "+r"(part) : "r"(args_.zero));
+    }
+    return raw;
+  }
 
   // What `end` has masked has not been loaded.
   __device__ __forceinline__ void take_mask(int end, const RawPack &nothing) {
@@ -244,7 +242,6 @@ class GradientCall {
       }
     }
     team_.leave();
-    held_.forget();
     if (!is_usual) return false;
     if (kIsNarrow && fabs(sum) >= kMostNarrowDot) return false;
     if (!is_present) return true;
