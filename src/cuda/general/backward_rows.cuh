@@ -122,22 +122,28 @@ class HeldGradient {
 
   __device__ __forceinline__ void mask_all() { kept_ = 0; }
 
-  // Writes what make(source, dy, dx) makes of a pack; to all of the row's columns, 0 where masked.
+  // Writes what make(pack, source, dy, dx) makes of a pack; to all of the row's columns, 0 where
+  // masked. `packs`: which of them, a bit each.
   template <typename Out, typename Make>
   __device__ __forceinline__ void store(Make make) const {
+    // All, of which the compiler knows nothing: packs' work side by side would not fit the
+    // registers.
+    store<Out>(~args_.zero, make);
+  }
+  template <typename Out, typename Make>
+  __device__ __forceinline__ void store(std::uint32_t packs, Make make) const {
     Out *const dx = static_cast<Out *>(args_.buffers.dx) + dx_first_;
     const int end = cols_.within(args_.layout().cols);
     constexpr int kBytes = kCols * static_cast<int>(sizeof(Out));
     const bool is_aligned = reinterpret_cast<std::uintptr_t>(dx) % kBytes == 0;
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
-      // Never: it keeps the packs' work apart, which side by side would not fit the registers.
-      if (args_.zero == 1u + p) continue;
+      if ((packs >> p & 1) == 0) continue;
       const int at = cols_.col(p);
       float source[kCols], dy[kCols], value[kCols];
       unpack<In>(as_new(raw_[p]), source);
       unpack<In>(as_new(raw_dy_[p]), dy);
-      make(source, dy, value);
+      make(p, source, dy, value);
       const std::uint32_t kept = kept_ >> (p * kCols);
       if ((~kept & kAll) != 0) {
 #pragma unroll
@@ -292,14 +298,14 @@ class GradientCall {
   // Writes what one(source, dy) makes of each element.
   template <typename One>
   __device__ __forceinline__ void write_each(One one) const {
-    held_.template store<Out>([&](const Pack &source, const Pack &dy, Pack &dx) {
+    held_.template store<Out>([&](int, const Pack &source, const Pack &dy, Pack &dx) {
 #pragma unroll
       for (int i = 0; i < kCols; ++i) dx[i] = one(source[i], dy[i]);
     });
   }
   template <typename One>
   __device__ __forceinline__ void write_by_twos(One one) const {
-    held_.template store<Out>([&](const Pack &source, const Pack &dy, Pack &dx) {
+    held_.template store<Out>([&](int, const Pack &source, const Pack &dy, Pack &dx) {
       by_twos([&](int i) { dx[i] = one(source[i], dy[i]); });
     });
   }
@@ -313,20 +319,28 @@ class GradientCall {
   }
 
   __device__ __forceinline__ bool write_log(double sum) const {
-    const WideLogGradient wide(from_, scale_, sum);
     if constexpr (kIsNarrow) {
-      const NarrowLogGradient narrow(from_, scale_, wide.dot(),
+      const double dot = WideLogGradient(from_, scale_, sum).dot();
+      const NarrowLogGradient narrow(from_, scale_, dot,
                                      std::is_same_v<In, __half> ? NarrowLogGradient::kLeastF16
                                                                 : NarrowLogGradient::kLeastBf16);
       if (!narrow.is_near()) return false;
-      held_.template store<Out>([&](const Pack &x, const Pack &dy, Pack &dx) {
+      std::uint32_t hard = 0;
+      held_.template store<Out>([&](int pack, const Pack &x, const Pack &dy, Pack &dx) {
         bool is_hard = false;
 #pragma unroll
         for (int i = 0; i < kCols; ++i) dx[i] = narrow(x[i], dy[i], &is_hard);
-        if (is_hard) by_twos([&](int i) { dx[i] = wide(x[i], dy[i]); });
+        hard |= is_hard ? 1u << pack : 0u;
       });
+      // Once more, and over it.
+      if (hard != 0) {
+        const WideLogGradient wide(from_, scale_, sum);
+        held_.template store<Out>(hard, [&](int, const Pack &x, const Pack &dy, Pack &dx) {
+          by_twos([&](int i) { dx[i] = wide(x[i], dy[i]); });
+        });
+      }
     } else {
-      write_by_twos(wide);
+      write_by_twos(WideLogGradient(from_, scale_, sum));
     }
     return true;
   }

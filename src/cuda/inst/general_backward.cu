@@ -13,7 +13,7 @@ const void *with_packs(std::int32_t packs) {
   switch (packs) {
     case 2: return address(general_backward_kernel<kKind, In, Out, 2>);
     case 4:
-      // Both ways of a log-softmax's 16-bit gradient leave no registers for more than two.
+      // A 16-bit log-softmax gradient leaves no registers for more than two.
       if constexpr (kKind == Gradient::kLogSoftmax && sizeof(In) == 2) {
         return nullptr;
       } else {
