@@ -258,6 +258,8 @@ std::uint32_t value_features(const softmax_desc_t &desc) {
   if (given_stats(desc)) features |= kFeatureGivenStats;
   if (is_backward(desc)) {
     features |= kFeatureBackward | type_features(dy_dtype_of(desc), desc.x_dtype);
+    const std::int32_t source = given_stats(desc) ? desc.x_dtype : desc.y_dtype;
+    if (dy_dtype_of(desc) != source) features |= kFeatureDyType;
   }
   return features |
          type_features(desc.x_dtype, desc.op == SOFTMAX_OP_STATS ? desc.x_dtype : desc.y_dtype);

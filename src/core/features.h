@@ -26,6 +26,7 @@ enum Feature : std::uint32_t {
   kFeatureStats = 1u << 12,  // op STATS
   kFeatureGivenStats = 1u << 13,
   kFeatureBackward = 1u << 14,
+  kFeatureDyType = 1u << 15,  // BACKWARD: dy has another type than y, or x, which p is taken from
   // Of the buffers.
   kFeatureRowScale = 1u << 16,
   kFeatureSink = 1u << 17,

@@ -41,7 +41,7 @@ class ScaledTerms {
   static constexpr int kTermsTogether = 4;
 
   SOFTMAX_HD ScaledTerms(float max, const RowScaling &s)
-      : log2_hi_(s.log2_hi), log2_lo_(s.log2_lo), least_(max - kZeroBelow / s.hi) {
+      : log2_hi_(s.log2_hi), log2_lo_(s.log2_lo), least_(max - kZeroBelow * near_reciprocal(s.hi)) {
     constexpr float kNearLog2 = 0x1p20f;
     const float log2 = max * s.log2_hi;
     is_near_ = log2 > -kNearLog2 && log2 < kNearLog2;

@@ -26,15 +26,33 @@ constexpr int kWideThreads = 256;
 constexpr std::int64_t kWideWarpCols = 1024;
 constexpr int kMostAddedValues = 16;  // a thread, with an additive mask
 
-constexpr std::uint32_t kNotHeld = kFeatureSoftcap | kFeatureBackward;
+// Gradients have two tensors in registers: of each a thread has four words, or two of short rows
+// and of 16-bit log-softmax, whose arithmetic takes more registers.
+constexpr int kGradientWords = 4;
+constexpr int kFewGradientWords = 2;
+constexpr std::int64_t kShortGradientCols = 64;
+
+bool is_backward(const Problem &p) { return (p.features & kFeatureBackward) != 0; }
+// What is held in registers: of BACKWARD what p is taken from.
+std::int32_t held_dtype(const Problem &p) {
+  const bool from_y = is_backward(p) && (p.features & kFeatureGivenStats) == 0;
+  return from_y ? p.y_dtype : p.x_dtype;
+}
+// Elements that a thread holds where rows are long.
+std::int64_t held_values(const Problem &p) {
+  if (!is_backward(p)) return 16;
+  const int size = dtype_size(held_dtype(p));
+  const bool is_few = size == 2 && p.is_log();
+  return (is_few ? kFewGradientWords : kGradientWords) * kVectorBytes / size;
+}
+bool has_no_kernel_of_gradients(std::int32_t dtype) {
+  return dtype_size(dtype) == 1 || dtype == SOFTMAX_DTYPE_F64;
+}
 
 bool is_added(const Problem &p) { return (p.features & kFeatureAdditiveMask) != 0; }
 
-// What all that hold rows on chip have in common.
-bool takes_values(const Problem &p, char *why, std::size_t cap) {
-  if ((p.features & kNotHeld) != 0) {
-    return decline(why, cap, "has no soft-cap and no backward direction");
-  }
+// What all that hold rows on chip have in common, but for gradients.
+bool takes_types(const Problem &p, char *why, std::size_t cap) {
   if (p.x_dtype == SOFTMAX_DTYPE_F64 || p.y_dtype == SOFTMAX_DTYPE_F64) {
     return decline(why, cap, "computes in float32, and %s -> %s needs float64",
                    dtype_name(p.x_dtype), dtype_name(p.y_dtype));
@@ -46,7 +64,19 @@ bool takes_rows(const Problem &p, char *why, std::size_t cap) {
   if ((p.features & (kFeatureInner | kFeatureStrides)) != 0) {
     return decline(why, cap, "takes rows whose elements lie side by side");
   }
-  return takes_values(p, why, cap);
+  if ((p.features & kFeatureSoftcap) != 0) return decline(why, cap, "has no soft-cap");
+  if (is_backward(p)) {
+    if (is_added(p)) return decline(why, cap, "takes no gradients with an additive mask");
+    const std::int32_t held = held_dtype(p);
+    if (has_no_kernel_of_gradients(held) || has_no_kernel_of_gradients(p.x_dtype)) {
+      return decline(why, cap, "takes gradients in f32, f16 and bf16");
+    }
+    if ((p.features & kFeatureDyType) != 0 || (held != p.x_dtype && held != SOFTMAX_DTYPE_F32)) {
+      return decline(why, cap, "takes gradients whose y, or x, and dy have one type: dx's, or f32");
+    }
+    return true;
+  }
+  return takes_types(p, why, cap);
 }
 
 // More than eight blocks are for who has them.
@@ -61,13 +91,17 @@ bool take_rows(const DeviceCaps &caps, const Problem &p, int values, int threads
   if (is_added(p) && values > kMostAddedValues) {
     return decline(why, cap, "has no room for so many columns with an additive mask");
   }
-  const int size = dtype_size(p.x_dtype);
+  const int size = dtype_size(held_dtype(p));
   policy->packs = values * size / kVectorBytes;
   policy->threads_per_row = threads;
   policy->rows_per_block = threads > kWarp ? 1 : kWarpBlockThreads / threads;
   policy->row_blocks = blocks;
   policy->cluster = blocks > 1 ? blocks : 0;
   policy->vec_bytes = kVectorBytes;
+  if (is_backward(p)) {
+    const std::int64_t most = INT32_MAX / blocks * std::int64_t{policy->rows_per_block};
+    return p.rows <= most || decline(why, cap, "has no grid for %" PRId64 " rows", p.rows);
+  }
   policy->stages = rows_stages(policy->packs);
   const int all_threads = threads * policy->rows_per_block;
   int slot_bytes = rows_slot_bytes(policy->packs);
@@ -96,12 +130,18 @@ int warps_for(std::int64_t cols, std::int64_t values) {
 bool warp_general_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char *why,
                          std::size_t cap) {
   if (!takes_rows(p, why, cap)) return false;
-  constexpr std::int64_t kMost = 32;
-  if (p.cols > kWarp * kMost) {
-    return decline(why, cap, "a warp holds at most %d columns", static_cast<int>(kWarp * kMost));
+  const int size = dtype_size(held_dtype(p));
+  const std::int64_t most = kWarp * (is_backward(p) ? held_values(p) : 32);
+  if (p.cols > most) {
+    return decline(why, cap, "a warp holds at most %" PRId64 " columns", most);
   }
   // Few values and many lanes: more of a row's loads are on their way at once.
-  std::int64_t values = std::max(8, kVectorBytes / dtype_size(p.x_dtype));
+  std::int64_t values = std::max(8, kVectorBytes / size);
+  if (is_backward(p)) {
+    // But what a thread does once is most of its work where its elements are few bytes.
+    const bool is_short = size > 2 || p.cols <= kShortGradientCols;
+    values = is_short ? kFewGradientWords * kVectorBytes / size : held_values(p);
+  }
   int lanes = 1;
   while (lanes < kWarp && lanes * values < p.cols) lanes *= 2;
   while (lanes * values < p.cols) values *= 2;
@@ -112,12 +152,12 @@ bool block_general_policy(const DeviceCaps &caps, const Problem &p, Policy *poli
                           std::size_t cap) {
   if (!takes_rows(p, why, cap)) return false;
   // Where there are no clusters, twice as many elements a thread rather than two passes.
-  const std::int64_t most_values = caps.compute_capability >= 90 ? 16 : 32;
-  const std::int64_t most = kMostThreads * most_values;
+  const bool has_twice = caps.compute_capability < 90 && !is_backward(p);
+  const std::int64_t most = kMostThreads * (has_twice ? 32 : held_values(p));
   if (p.cols > most) {
     return decline(why, cap, "a block holds at most %" PRId64 " columns", most);
   }
-  const std::int64_t values = p.cols > kMostThreads * 16 ? 32 : 16;
+  const std::int64_t values = p.cols > kMostThreads * 16 ? 32 : held_values(p);
   const int warps = std::max(2, warps_for(p.cols, values));
   return take_rows(caps, p, static_cast<int>(values), warps * kWarp, 1, policy, why, cap);
 }
@@ -130,8 +170,8 @@ bool cluster_general_policy(const DeviceCaps &caps, const Problem &p, Policy *po
                    caps.compute_capability / 10, caps.compute_capability % 10);
   }
   const int most_blocks = most_cluster_blocks(caps);
-  std::int64_t values = 16;
-  if (p.cols > most_blocks * kMostThreads * values) values = 32;
+  std::int64_t values = held_values(p);
+  if (p.cols > most_blocks * kMostThreads * values && !is_backward(p)) values = 32;
   if (p.cols > most_blocks * kMostThreads * values) {
     return decline(why, cap, "a cluster holds at most %" PRId64 " columns",
                    most_blocks * kMostThreads * values);
@@ -149,8 +189,11 @@ bool column_general_policy(const DeviceCaps &caps, const Problem &p, Policy *pol
     return decline(why, cap,
                    "takes rows that lie side by side: a softmax axis that is not innermost");
   }
-  if (!takes_values(p, why, cap)) return false;
-  if (is_added(p)) return decline(why, cap, "has no additive mask");
+  constexpr std::uint32_t kNot = kFeatureSoftcap | kFeatureAdditiveMask | kFeatureBackward;
+  if ((p.features & kNot) != 0) {
+    return decline(why, cap, "has no soft-cap, no additive mask and no backward direction");
+  }
+  if (!takes_types(p, why, cap)) return false;
   const int held_size = column_held_size(dtype_size(p.x_dtype));
   const bool has_mask = (p.features & kFeatureBoolMask) != 0;
   const ColumnShape shape = column_shape(p.cols, held_size, most_cluster_blocks(caps));

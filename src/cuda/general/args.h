@@ -24,6 +24,7 @@ struct GeneralArgs {
 
   std::int32_t row_threads;  // that share a row, in a block
   std::int32_t row_blocks;   // that share a row: a cluster, or 1
+  std::uint32_t zero;        // 0, of which the compiler knows nothing
   ColumnShape column;        // COLUMN
   ColumnTile tile;
   ColumnRoom room;

@@ -5,7 +5,7 @@
 #include <cooperative_groups.h>
 
 #include "cuda/general/column_place.cuh"
-#include "cuda/general/row_numbers.cuh"
+#include "cuda/general/row_team.cuh"
 #include "cuda/prim/bulk.cuh"
 #include "cuda/prim/reduce.cuh"
 

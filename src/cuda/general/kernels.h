@@ -22,5 +22,8 @@ const void *general_wide_kernel_address();
 const void *general_rows_kernel_for(std::int32_t x_dtype, std::int32_t packs, bool is_added);
 // Of rows that lie across memory.
 const void *column_kernel_for(std::int32_t x_dtype);
+// The gradients of such rows: in_dtype is that of dy and of y, or x.
+const void *general_backward_kernel_for(std::int32_t in_dtype, std::int32_t dx_dtype, bool is_log,
+                                        bool from_x, std::int32_t packs);
 
 }  // namespace softmax

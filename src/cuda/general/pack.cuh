@@ -29,10 +29,10 @@ __device__ __forceinline__ RawPack empty_raw(float sign) {
   }
 }
 
-// The first `count` elements from `from` on, which need no more than their own alignment.
+// The first `count` elements from `from` on, which need no more than their own alignment, in place
+// of those of `raw`.
 template <typename X>
-__device__ __forceinline__ RawPack load_raw_pieces(const X *from, int count, float sign) {
-  RawPack raw = empty_raw<X>(sign);
+__device__ __forceinline__ RawPack load_raw_pieces(const X *from, int count, RawPack raw) {
   constexpr int kCols = kWordBytes / static_cast<int>(sizeof(X));
   constexpr int kEach = 4 / static_cast<int>(sizeof(X));  // in a register
 #pragma unroll

@@ -8,12 +8,6 @@
 
 namespace softmax {
 
-// What the threads of a row have found together.
-struct RowSums {
-  double others;  // in units, against the terms' reference
-  float ones;     // elements that equal the maximum, where they are counted apart
-};
-
 // The numbers of a row's statistics.
 struct RowNumbers {
   float max;         // of sign * x

@@ -11,122 +11,17 @@
 // lie together, 16 bytes of them. Additions follow that order, whatever the strides and alignment.
 #pragma once
 
-#include <cooperative_groups.h>
 #include <cuda_pipeline.h>
 
 #include "core/rows_shape.h"
 #include "core/scaled_exp.h"
 #include "cuda/general/pack.cuh"
 #include "cuda/general/row_numbers.cuh"
+#include "cuda/general/row_team.cuh"
 #include "cuda/general/wide_row.cuh"
-#include "cuda/prim/bulk.cuh"
 #include "cuda/prim/held_parts.cuh"
-#include "cuda/prim/part_merge.cuh"
 
 namespace softmax {
-
-constexpr int kRowsMostThreads = 512;
-
-// Shared memory of the reductions, for every second row: who is a row ahead writes to the other
-// half, and nobody is two ahead.
-struct RowsScratch {
-  static constexpr int kWarps = kRowsMostThreads / kWarpThreads;
-  struct Half {
-    float max[kWarps];
-    float block_max;
-    double others[2][kWarps];
-    float ones[2][kWarps];
-    double block_others[2];
-    float block_ones[2];
-  };
-  Half half[2];
-};
-
-// Over the threads of a row: lanes of a warp, a block, or a cluster.
-class RowTeam {
- public:
-  explicit __device__ __forceinline__ RowTeam(const GeneralArgs &args)
-      : lanes_(args.row_threads < kWarpThreads ? args.row_threads : kWarpThreads),
-        warps_(args.row_threads <= kWarpThreads ? 1 : args.row_threads / kWarpThreads),
-        blocks_(args.row_blocks) {}
-
-  __device__ __forceinline__ bool is_block() const { return warps_ > 1 || blocks_ > 1; }
-
-  __device__ __forceinline__ float max(float value) const {
-    value = lanes_max_or_nan(value, lanes_);
-    if (!is_block()) return value;
-    if (lane() == 0) scratch_->max[warp()] = value;
-    __syncthreads();
-    value = lanes_max_or_nan(lane() < warps_ ? scratch_->max[lane()] : -Limits<float>::infinity(),
-                             kWarpThreads);
-    if (blocks_ == 1) return value;
-#if SOFTMAX_BULK_COPY
-    const auto cluster = cooperative_groups::this_cluster();
-    if (threadIdx.x == 0) scratch_->block_max = value;
-    cluster.sync();
-    const float other = lane() < blocks_ ? *cluster.map_shared_rank(&scratch_->block_max, lane())
-                                         : -Limits<float>::infinity();
-    value = lanes_max_or_nan(other, kWarpThreads);
-#endif
-    return value;
-  }
-
-  // `which` of two that a row may have.
-  __device__ __forceinline__ RowSums sum(RowSums own, int which) const {
-    own = lanes_sums(own, lanes_);
-    if (!is_block()) return own;
-    if (lane() == 0) {
-      scratch_->others[which][warp()] = own.others;
-      scratch_->ones[which][warp()] = own.ones;
-    }
-    __syncthreads();
-    own = {0.0, 0.0f};
-    if (lane() < warps_) own = {scratch_->others[which][lane()], scratch_->ones[which][lane()]};
-    own = lanes_sums(own, kWarpThreads);
-    if (blocks_ == 1) return own;
-#if SOFTMAX_BULK_COPY
-    const auto cluster = cooperative_groups::this_cluster();
-    if (threadIdx.x == 0) {
-      scratch_->block_others[which] = own.others;
-      scratch_->block_ones[which] = own.ones;
-    }
-    cluster.sync();
-    own = {0.0, 0.0f};
-    if (lane() < blocks_) {
-      own = {*cluster.map_shared_rank(&scratch_->block_others[which], lane()),
-             *cluster.map_shared_rank(&scratch_->block_ones[which], lane())};
-    }
-    own = lanes_sums(own, kWarpThreads);
-#endif
-    return own;
-  }
-
-  // For the next reductions.
-  __device__ __forceinline__ void use(RowsScratch::Half *scratch) { scratch_ = scratch; }
-
- private:
-  static __device__ __forceinline__ int lane() {
-    return static_cast<int>(threadIdx.x) % kWarpThreads;
-  }
-  static __device__ __forceinline__ int warp() {
-    return static_cast<int>(threadIdx.x) / kWarpThreads;
-  }
-  static __device__ __forceinline__ RowSums lanes_sums(RowSums sums, int lanes) {
-#pragma unroll
-    for (int step = kWarpThreads / 2; step > 0; step /= 2) {
-      if (step < lanes) {
-        sums.others += __shfl_xor_sync(kFullWarp, sums.others, step);
-        sums.ones += __shfl_xor_sync(kFullWarp, sums.ones, step);
-      }
-    }
-    return sums;
-  }
-
-  RowsScratch::Half *scratch_ = nullptr;
-  int lanes_;
-  int warps_;
-  int blocks_;
-};
 
 // The elements that one thread holds of a row. They come by way of shared memory, each thread's own
 // part of it: copies of later rows are on their way while a row is worked on, and nobody waits for
@@ -146,7 +41,7 @@ class HeldRow {
 
   // `slots`: of the block.
   __device__ __forceinline__ HeldRow(const GeneralArgs &args, int rank, unsigned char *slots)
-      : args_(args), chunk_(args.row_threads * kValues), first_(std::int64_t{rank} * chunk_) {
+      : args_(args), cols_(args, rank) {
     const int thread = static_cast<int>(threadIdx.y * blockDim.x + threadIdx.x);
     threads_ = static_cast<int>(blockDim.x * blockDim.y);
     slots_ = slots + thread * kWordBytes;
@@ -155,14 +50,14 @@ class HeldRow {
 
   // Asks for a row's inputs, `length` columns of it: 0 for no row.
   __device__ __forceinline__ void ask(std::int64_t row, std::int64_t length, int stage) const {
-    const int end = within(length);
+    const int end = cols_.within(length);
     if (end > 0) {
       const X *const x =
-          static_cast<const X *>(args_.buffers.x) + row_begin(args_, kTensorX, row) + first_;
+          static_cast<const X *>(args_.buffers.x) + row_begin(args_, kTensorX, row) + cols_.first();
       const bool is_aligned = is_word_aligned(x);
 #pragma unroll
       for (int p = 0; p < kPacks; ++p) {
-        const int at = col(p);
+        const int at = cols_.col(p);
         if (is_aligned && at + kCols <= end) {
           __pipeline_memcpy_async(slot(stage, p), x + at, kWordBytes);
         } else if (at < end) {
@@ -183,7 +78,7 @@ class HeldRow {
   __device__ __forceinline__ void take(std::int64_t length, int stage, double scale) {
     __pipeline_wait_prior(kStages - 1);
     stage_ = stage;
-    const int end = within(length);
+    const int end = cols_.within(length);
     if constexpr (kIsAdded) {
       scale_hi_ = static_cast<float>(scale);
       scale_lo_ = static_cast<float>(scale - double(scale_hi_));
@@ -217,12 +112,12 @@ class HeldRow {
         }
       }
     }
-    if (end < chunk_) {
+    if (!cols_.is_whole(end)) {
 #pragma unroll
       for (int p = 0; p < kPacks; ++p) {
 #pragma unroll
         for (int i = 0; i < kCols; ++i) {
-          if (col(p) + i >= end) value_[p * kCols + i] = -Limits<float>::infinity();
+          if (cols_.col(p) + i >= end) value_[p * kCols + i] = -Limits<float>::infinity();
         }
       }
     }
@@ -308,14 +203,6 @@ class HeldRow {
   }
 
  private:
-  __device__ __forceinline__ int col(int p) const {
-    return (p * args_.row_threads + static_cast<int>(threadIdx.x)) * kCols;
-  }
-  // Of this block's part, columns before `end`.
-  __device__ __forceinline__ int within(std::int64_t end) const {
-    const std::int64_t left = end - first_;
-    return left < 0 ? 0 : left < chunk_ ? static_cast<int>(left) : chunk_;
-  }
   __device__ __forceinline__ bool has_mask() const {
     return args_.general.mask_kind == SOFTMAX_MASK_BOOL_KEEP;
   }
@@ -375,11 +262,11 @@ class HeldRow {
   __device__ __forceinline__ void ask_mask(std::int64_t row, int end, int stage) const {
     const std::int64_t stride = args_.layout().axis_stride[kTensorMask];
     const auto *const mask = static_cast<const std::uint8_t *>(args_.buffers.mask) +
-                             row_begin(args_, kTensorMask, row) + first_ * stride;
+                             row_begin(args_, kTensorMask, row) + cols_.first() * stride;
     const bool is_aligned = stride == 1 && reinterpret_cast<std::uintptr_t>(mask) % kCols == 0;
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
-      const int at = col(p);
+      const int at = cols_.col(p);
       if (is_aligned && at + kCols <= end) {
         __pipeline_memcpy_async(mask_slot(stage, p), mask + at, kCols);
       } else {
@@ -395,11 +282,11 @@ class HeldRow {
   __device__ __forceinline__ void ask_added(std::int64_t row, int end, int stage) const {
     const std::int64_t stride = args_.layout().axis_stride[kTensorMask];
     const float *const mask = static_cast<const float *>(args_.buffers.mask) +
-                              row_begin(args_, kTensorMask, row) + first_ * stride;
+                              row_begin(args_, kTensorMask, row) + cols_.first() * stride;
     const bool is_aligned = stride == 1 && is_word_aligned(mask);
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
-      const int at = col(p);
+      const int at = cols_.col(p);
       unsigned char *const to = mask_slot(stage, p);
       if (is_aligned && at + kCols <= end) {
 #pragma unroll
@@ -427,14 +314,15 @@ class HeldRow {
 
   template <typename Y>
   __device__ __forceinline__ void store_as(std::int64_t row) const {
-    Y *const y = static_cast<Y *>(args_.buffers.y) + row_begin(args_, kTensorY, row) + first_;
-    const int end = within(args_.layout().cols);
+    Y *const y =
+        static_cast<Y *>(args_.buffers.y) + row_begin(args_, kTensorY, row) + cols_.first();
+    const int end = cols_.within(args_.layout().cols);
     constexpr int kBytes = kCols * static_cast<int>(sizeof(Y));
     constexpr int kAlign = kBytes < kWordBytes ? kBytes : kWordBytes;
     const bool is_aligned = reinterpret_cast<std::uintptr_t>(y) % kAlign == 0;
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
-      const int at = col(p);
+      const int at = cols_.col(p);
       float value[kCols];
 #pragma unroll
       for (int i = 0; i < kCols; ++i) {
@@ -453,9 +341,8 @@ class HeldRow {
   }
 
   const GeneralArgs &args_;
-  const int chunk_;           // columns of the block's part
-  const std::int64_t first_;  // of them
-  int threads_;               // of the block
+  const HeldCols<kCols, kPacks> cols_;
+  int threads_;  // of the block
   unsigned char *slots_;
   unsigned char *mask_slots_;
   int stage_ = 0;
@@ -490,9 +377,13 @@ class RowsCall {
  public:
   using Held = HeldRow<X, kPacks, kIsAdded>;
 
-  __device__ __forceinline__ RowsCall(const GeneralArgs &args, RowsScratch &scratch, int rank,
+  __device__ __forceinline__ RowsCall(const GeneralArgs &args, RowsScratch (&scratch)[2], int rank,
                                       unsigned char *slots)
-      : args_(args), scratch_(scratch), team_(args), held_(args, rank, slots), rank_(rank) {}
+      : args_(args),
+        scratch_(scratch),
+        team_(args, scratch[0]),
+        held_(args, rank, slots),
+        rank_(rank) {}
 
   // Begins to bring a row, one that exists or not.
   __device__ __forceinline__ void ask(std::int64_t row, int stage) const {
@@ -504,7 +395,7 @@ class RowsCall {
   __device__ __forceinline__ RowRest run(std::int64_t row, int stage, int round,
                                          RowNumbers *numbers) {
     row_ = row;
-    team_.use(&scratch_.half[round & 1]);
+    team_.use(&scratch_[round & 1]);
     const bool is_present = row < args_.layout().rows;
     const GeneralBuffers &b = args_.buffers;
     double scale = args_.general.scale;
@@ -523,10 +414,12 @@ class RowsCall {
     const ScaledTerms terms(is_finite ? max : 0.0f, scaling);
     // An infinite v may be one in float32 alone.
     const bool is_beyond = kIsAdded && !is_finite && max == max;
-    if (!is_usual || is_beyond || !terms.is_near()) {
-      return is_present ? RowRest::kWide : RowRest::kNothing;
+    // Where lanes of a warp have other rows, they go along: all of them shuffle.
+    const bool is_wide = is_present && (!is_usual || is_beyond || !terms.is_near());
+    if (is_wide && team_.is_block()) return RowRest::kWide;
+    if (args_.general.given_stats) {
+      return is_wide ? RowRest::kWide : run_given(is_present, terms, max, scaling.size);
     }
-    if (args_.general.given_stats) return run_given(is_present, terms, max, scaling.size);
 
     RowSums apart = {0.0, 0.0f};
     if (args_.is_log || args_.writes_stats()) {
@@ -534,24 +427,38 @@ class RowsCall {
                             max, [&](float v, float low) { return term_of(terms, v, low); }),
                         0);
     }
-    if (!args_.is_stats) write(is_present, max, sink, terms, scaling, apart);
+    if (!args_.is_stats) write(is_present && !is_wide, max, sink, terms, scaling, apart);
+    if (is_wide) return RowRest::kWide;
     if (!args_.writes_stats() || !is_present) return RowRest::kNothing;
     *numbers = {max, apart.ones, apart.others, terms.reference()};
     return RowRest::kStats;
   }
 
  private:
-  __device__ __forceinline__ void write(bool is_present, float max, double sink,
+  __device__ __forceinline__ void write(bool is_wanted, float max, double sink,
                                         const ScaledTerms &terms, const RowScaling &scaling,
                                         const RowSums &apart) {
-    const bool is_finite = max < Limits<float>::infinity() && max > -Limits<float>::infinity();
     const double top = double(max) * scaling.size;
+    const bool is_f32 = args_.y_dtype == SOFTMAX_DTYPE_F32;
+    double total = 0.0;
+    if (!args_.is_log) {
+      if (is_f32) {
+        total = held_.template take_terms<ScaledTerms::kTermsTogether>(
+            [&](float v, float low) { return term_of(terms, v, low); });
+      } else {
+        const ScaledCoarseTerms coarse(max, scaling);
+        total = held_.template take_terms<ScaledCoarseTerms::kTermsTogether>(
+            [&](float v, float) { return coarse(v); });
+      }
+      total = team_.sum(total, 1);
+    }
+    if (!is_wanted) return;
     const bool has_nan = !(max < Limits<float>::infinity()) || !(sink < Limits<double>::infinity());
-    if (!is_finite || has_nan) {
-      const bool is_zero = !has_nan && (sink > -Limits<double>::infinity() || args_.empty_is_zero);
+    const bool has_sink = sink > -Limits<double>::infinity();
+    if (has_nan || max == -Limits<float>::infinity()) {
+      const bool is_zero = !has_nan && (has_sink || args_.empty_is_zero);
       const float nothing = args_.is_log ? -Limits<float>::infinity() : 0.0f;
       const float nan = Limits<float>::infinity() - Limits<float>::infinity();
-      if (team_.is_block()) team_.sum({}, 1);  // barriers are for all rows
       held_.change([&](float, float) { return is_zero ? nothing : nan; });
     } else if (args_.is_log) {
       const double d = terms.reference() - top;  // moderate
@@ -559,28 +466,15 @@ class RowsCall {
       const Split<float> e = exp_in_units(Split<float>{hi, static_cast<float>(d - double(hi))});
       const double rest =
           double(apart.ones) - 1.0 + apart.others * ((double(e.hi) + double(e.lo)) * 0x1p-128);
-      const float log_sum = sink > -Limits<double>::infinity()
-                                ? row_log_sum(rest, sink, top)
-                                : log_1_plus(static_cast<float>(rest));
+      const float log_sum =
+          has_sink ? row_log_sum(rest, sink, top) : log_1_plus(static_cast<float>(rest));
       held_.change(
           [&](float v, float low) { return scaled_log_value(v, max, scaling, log_sum) + low; });
     } else {
-      double reference = terms.reference();
-      RowSums sums = {0.0, 0.0f};
-      if (args_.y_dtype == SOFTMAX_DTYPE_F32) {
-        sums.others = held_.template take_terms<ScaledTerms::kTermsTogether>(
-            [&](float v, float low) { return term_of(terms, v, low); });
-      } else {
-        const ScaledCoarseTerms coarse(max, scaling);
-        sums.others = held_.template take_terms<ScaledCoarseTerms::kTermsTogether>(
-            [&](float v, float) { return coarse(v); });
-        reference = top;
-      }
-      double total = team_.sum(sums, 1).others;
-      if (sink > -Limits<double>::infinity()) total += 0x1p64 * exp(sink - reference);
+      if (has_sink) total += 0x1p64 * exp(sink - (is_f32 ? terms.reference() : top));
       scale_terms(1.0 / total);
     }
-    if (is_present) held_.store(row_);
+    held_.store(row_);
   }
 
   static __device__ __forceinline__ float term_of(const ScaledTerms &terms, float v, float low) {
@@ -631,7 +525,7 @@ class RowsCall {
   }
 
   const GeneralArgs &args_;
-  RowsScratch &scratch_;
+  RowsScratch (&scratch_)[2];
   RowTeam team_;
   Held held_;
   std::int64_t row_ = 0;
@@ -648,7 +542,7 @@ __global__ void __launch_bounds__(kRowsMostThreads,
                                   HeldRow<X, kPacks, kIsAdded>::kValues > 16 ? 1 : 2)
     general_rows_kernel(const __grid_constant__ GeneralArgs args) {
   extern __shared__ __align__(16) unsigned char slots[];
-  __shared__ RowsScratch scratch;
+  __shared__ RowsScratch scratch[2];
   __shared__ TeamScratch wide_scratch;
   __shared__ int round_of_warp[kRowsMostThreads / kWarpThreads];
   using Call = RowsCall<X, kPacks, kIsAdded>;

@@ -22,18 +22,29 @@ dim3 grid_of(std::int64_t blocks) {
   return dim3(static_cast<unsigned>(std::min<std::int64_t>(blocks, INT_MAX)));
 }
 
-// Blocks that are resident at once, each of which goes on to further rows.
+// Blocks that are resident at once, each of which goes on to further rows; or, for gradients, a
+// team for every row.
 void plan_rows(const DeviceCaps &caps, const Policy &policy, const Problem &problem,
                GeneralLaunch *launch) {
-  launch->kernel = general_rows_kernel_for(problem.x_dtype, policy.packs,
-                                           launch->args.general.mask_kind == SOFTMAX_MASK_ADDITIVE);
+  const General &general = launch->args.general;
+  if (general.is_backward()) {
+    launch->kernel = general_backward_kernel_for(
+        general.dy_dtype, problem.x_dtype, problem.is_log(), general.given_stats, policy.packs);
+  } else {
+    launch->kernel = general_rows_kernel_for(problem.x_dtype, policy.packs,
+                                             general.mask_kind == SOFTMAX_MASK_ADDITIVE);
+  }
   launch->block = dim3(static_cast<unsigned>(policy.threads_per_row),
                        static_cast<unsigned>(policy.rows_per_block));
   launch->smem_bytes = static_cast<std::size_t>(policy.smem_bytes);
   const std::int64_t teams = (problem.rows + policy.rows_per_block - 1) / policy.rows_per_block;
-  const std::int64_t resident =
-      std::int64_t{caps.sm_count} * policy.blocks_per_sm / policy.row_blocks;
-  launch->grid = grid_of(std::min(teams, std::max<std::int64_t>(1, resident)) * policy.row_blocks);
+  std::int64_t at_once = teams;
+  if (policy.blocks_per_sm > 0) {
+    const std::int64_t resident =
+        std::int64_t{caps.sm_count} * policy.blocks_per_sm / policy.row_blocks;
+    at_once = std::min(teams, std::max<std::int64_t>(1, resident));
+  }
+  launch->grid = grid_of(at_once * policy.row_blocks);
   launch->cluster = static_cast<unsigned>(policy.cluster);
   launch->args.row_blocks = policy.row_blocks;
 }

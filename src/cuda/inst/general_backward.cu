@@ -1,0 +1,56 @@
+// The kernels for gradients of dense rows of the general call, for every pair of types and number
+// of packs.
+#include "cuda/general/backward_rows.cuh"
+#include "cuda/general/kernels.h"
+
+namespace softmax {
+namespace {
+
+const void *address(void (*kernel)(GeneralArgs)) { return reinterpret_cast<const void *>(kernel); }
+
+template <Gradient kKind, typename In, typename Out>
+const void *with_packs(std::int32_t packs) {
+  switch (packs) {
+    case 2: return address(general_backward_kernel<kKind, In, Out, 2>);
+    case 4:
+      // A 16-bit log-softmax gradient leaves no registers for more than two.
+      if constexpr (kKind == Gradient::kLogSoftmax && sizeof(In) == 2) {
+        return nullptr;
+      } else {
+        return address(general_backward_kernel<kKind, In, Out, 4>);
+      }
+    default: return nullptr;
+  }
+}
+
+template <typename In, typename Out>
+const void *with_kind(bool is_log, bool from_x, std::int32_t packs) {
+  if (is_log) return with_packs<Gradient::kLogSoftmax, In, Out>(packs);
+  // x and dx are of one type.
+  if constexpr (std::is_same_v<In, Out>) {
+    if (from_x) return with_packs<Gradient::kSoftmaxFromX, In, Out>(packs);
+  }
+  return with_packs<Gradient::kSoftmax, In, Out>(packs);
+}
+
+}  // namespace
+
+const void *general_backward_kernel_for(std::int32_t in_dtype, std::int32_t dx_dtype, bool is_log,
+                                        bool from_x, std::int32_t packs) {
+  if (in_dtype == SOFTMAX_DTYPE_F32) {
+    switch (dx_dtype) {
+      case SOFTMAX_DTYPE_F32: return with_kind<float, float>(is_log, from_x, packs);
+      case SOFTMAX_DTYPE_F16: return with_kind<float, __half>(is_log, from_x, packs);
+      case SOFTMAX_DTYPE_BF16: return with_kind<float, __nv_bfloat16>(is_log, from_x, packs);
+      default: return nullptr;
+    }
+  }
+  if (in_dtype != dx_dtype) return nullptr;
+  switch (in_dtype) {
+    case SOFTMAX_DTYPE_F16: return with_kind<__half, __half>(is_log, from_x, packs);
+    case SOFTMAX_DTYPE_BF16: return with_kind<__nv_bfloat16, __nv_bfloat16>(is_log, from_x, packs);
+    default: return nullptr;
+  }
+}
+
+}  // namespace softmax
