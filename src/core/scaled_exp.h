@@ -35,7 +35,8 @@ struct RowScaling {
   }
 };
 
-// Terms in units of 2^64, at most 1.1 ulp off, for x <= max, a finite number.
+// Terms in units of 2^64, at most 1.1 ulp off, for x <= max, a finite number. A NaN is lost:
+// whoever takes maxima with max_or_nan knows of it.
 class ScaledTerms {
  public:
   static constexpr int kTermsTogether = 4;
@@ -64,14 +65,22 @@ class ScaledTerms {
 
   // False where the exponents are too large for this.
   SOFTMAX_HD bool is_near() const { return is_near_; }
+  // R.
+  SOFTMAX_HD float exponent() const { return (kRound - round_) + kUnitExponent; }
   // What x * s of a term 1 is.
   SOFTMAX_HD double reference() const {
     constexpr double kLn2 = 0x1.62e42fefa39efp-1;
-    return static_cast<double>((kRound - round_) + kUnitExponent) * kLn2;
+    return static_cast<double>(exponent()) * kLn2;
+  }
+  // What a sum against 2^exponent is to be multiplied by to be one against this, which is no less.
+  SOFTMAX_HD float scale_of(float exponent) const {
+    const float d = exponent - this->exponent();
+    return d < -126.0f ? 0.0f
+                       : float_of(static_cast<std::uint32_t>(static_cast<int>(d) + 127) << 23);
   }
 
   SOFTMAX_HD float operator()(float x) const {
-    x = x < least_ ? least_ : x;
+    x = fmaxf(x, least_);
     // The exponent sits in the low bits, the others fall off.
     const float shifted = fmaf(x, log2_hi_, round_);
     float f = fmaf(x, log2_hi_, round_ - shifted);
@@ -81,7 +90,7 @@ class ScaledTerms {
   // Of x + low, low being no more than a rounding of x.
   SOFTMAX_HD float operator()(float x, float low) const {
     low = x < least_ ? 0.0f : low;
-    x = x < least_ ? least_ : x;
+    x = fmaxf(x, least_);
     const float shifted = fmaf(x, log2_hi_, round_);
     float f = fmaf(x, log2_hi_, round_ - shifted);
     f = fmaf(low, log2_hi_, fmaf(x, log2_lo_, f));

@@ -20,7 +20,7 @@ constexpr std::int64_t kReservedBytes = 1024;   // of shared memory, by the syst
 constexpr std::int64_t kStaticBytes = 1024;     // at most, of the kernels' own
 constexpr int kRegisters = 65536;               // a multiprocessor's
 constexpr std::int64_t kTeamSlabBytes = 65536;  // of blocks that are no cluster, at most
-constexpr int kTileBlocksPerSm = 8;  // of TILE, about as many as find room
+constexpr int kTileBlocksPerSm = 8;             // of TILE, about as many as find room
 constexpr std::int64_t kFewGridRows = 4;  // of GRID: no more than this, all of the card for each
 
 std::int64_t row_part_bytes(const Problem &p) { return part_bytes(accumulator_size(p.x_dtype)); }
@@ -60,15 +60,16 @@ bool tile_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char 
   const std::int64_t y_bytes = policy->rows_per_block * p.cols * dtype_size(p.y_dtype);
   // As many on their way as were best where tiles have 4 to 16 KB (2^26 elements, cold).
   const std::int64_t on_their_way = size == 2 ? 37 << 10 : size == 4 ? 27 << 10 : 20 << 10;
-  policy->stages = static_cast<std::int32_t>(
-      std::clamp<std::int64_t>(on_their_way / x_bytes, 1, size == 2 ? kMostTiles : 3));
+  const std::int64_t most_stages =
+      std::clamp<std::int64_t>(on_their_way / x_bytes, 1, size == 2 ? kMostTiles : 3);
   // Where there are few, blocks of their own: others would stand idle.
   const std::int64_t tiles = ceil_div(p.rows, policy->rows_per_block);
   const std::int64_t resident = std::int64_t{kTileBlocksPerSm} * caps.sm_count;
-  policy->stages = static_cast<std::int32_t>(
-      std::clamp<std::int64_t>(tiles / resident, 1, policy->stages));
-  // At most: results have a place of their own where they do not fit their inputs'.
-  policy->smem_bytes = policy->stages * slot_bytes(x_bytes) + slot_bytes(y_bytes);
+  policy->stages =
+      static_cast<std::int32_t>(std::clamp<std::int64_t>(tiles / resident, 1, most_stages));
+  // At most: results have a place of their own where they do not fit their inputs'; and of as many
+  // rows as there may be, whose algorithm is the same.
+  policy->smem_bytes = most_stages * slot_bytes(x_bytes) + slot_bytes(y_bytes);
   if (ceil_div(p.rows, std::int64_t{policy->rows_per_block} * policy->stages) > INT32_MAX) {
     return decline(why, cap, "more than %d tiles", INT32_MAX);
   }

@@ -56,6 +56,7 @@ struct GeneralCase {
   std::uint64_t flags = 0;  // beside GIVEN_STATS
 
   double sum_ulps = 0.51;  // what a row_sum may be off
+  double tanh_ulps = 0;    // what the device's tanh is off beside this one's, of its largest
 
   int offset = 0;          // elements that each tensor lies past an aligned address
   int gap = 0xa5;          // the bytes around and between elements; 0xff is NaN in every type

@@ -44,12 +44,17 @@ class Judge {
     long double slack = 0;
     // What is left where v - row_max and log(row_sum) cancel.
     if (c_.given_stats && c_.is_log()) slack = 1e-15L;
+    if (c_.tanh_ulps > 0 && c_.softcap > 0) {
+      // What tanh's own error makes of v, and of the sum.
+      const long double v = 2 * c_.tanh_ulps * std::ldexp(1.0L, std::ilogb(c_.softcap) - 52);
+      slack += (c_.is_log() ? 1 : std::fabs(expected)) * v;
+    }
     if (c_.is_backward()) {
       // The slack, and the rounding to the type from wherever it has led.
       const int exponent = std::max(expected == 0 ? format_.min_exponent : std::ilogb(expected),
                                     format_.min_exponent);
-      slack = reference_.slack[static_cast<std::size_t>(i)] +
-              std::ldexp(0.51L, exponent - format_.precision + 1);
+      slack += reference_.slack[static_cast<std::size_t>(i)] +
+               std::ldexp(0.51L, exponent - format_.precision + 1);
     }
     return std::fabs(got - expected) <= slack;
   }

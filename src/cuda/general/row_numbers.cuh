@@ -14,6 +14,7 @@ struct RowNumbers {
   float ones;        // how many elements equal it
   double others;     // the sum of the other terms, in units
   double reference;  // of the terms
+  float low;         // what rounding has taken from `max`
 };
 
 // row_max, row_sum and lse, by one thread.
@@ -31,7 +32,7 @@ static __device__ __noinline__ void write_row_stats(const GeneralArgs &args, std
   if (!(n.max < Limits<float>::infinity()) || !(sink < infinity)) {
     stored = sum = lse = infinity - infinity;
   } else if (n.max > -Limits<float>::infinity() || sink > -infinity) {
-    double top = double(n.max) * scale;
+    double top = double(n.max) * scale + double(n.low);
     double rest = 0.0;  // the sum less a maximum's own 1
     if (n.max == -Limits<float>::infinity()) {
       top = sink;

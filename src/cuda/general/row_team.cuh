@@ -48,7 +48,7 @@ class HeldCols {
 // Shared memory for one reduction of each kind.
 struct RowsScratch {
   static constexpr int kWarps = kRowsMostThreads / kWarpThreads;
-  float max[kWarps];
+  float max[2][kWarps];
   float block_max;
   double others[2][kWarps];
   float ones[2][kWarps];
@@ -63,17 +63,17 @@ class RowTeam {
       : scratch_(&scratch),
         lanes_(args.row_threads < kWarpThreads ? args.row_threads : kWarpThreads),
         warps_(args.row_threads <= kWarpThreads ? 1 : args.row_threads / kWarpThreads),
-        blocks_(args.row_blocks) {}
+        blocks_(args.row_blocks) {
+    group_ = kRowsMostThreads / kWarpThreads;
+    while (group_ / 2 >= warps_) group_ /= 2;
+  }
 
   __device__ __forceinline__ bool is_block() const { return warps_ > 1 || blocks_ > 1; }
 
   __device__ __forceinline__ float max(float value) const {
     value = lanes_max_or_nan(value, lanes_);
     if (!is_block()) return value;
-    if (lane() == 0) scratch_->max[warp()] = value;
-    __syncthreads();
-    value = lanes_max_or_nan(lane() < warps_ ? scratch_->max[lane()] : -Limits<float>::infinity(),
-                             kWarpThreads);
+    value = block_max(value, 0);
     if (blocks_ == 1) return value;
 #if SOFTMAX_BULK_COPY
     const auto cluster = cooperative_groups::this_cluster();
@@ -84,6 +84,28 @@ class RowTeam {
     value = lanes_max_or_nan(other, kWarpThreads);
 #endif
     return value;
+  }
+
+  // Of the row's threads in this block alone. `which` of two.
+  __device__ __forceinline__ float part_max(float value, int which) const {
+    value = lanes_max_or_nan(value, lanes_);
+    return is_block() ? block_max(value, which) : value;
+  }
+  __device__ __forceinline__ RowSums part_sum(RowSums own, int which) const {
+    own = lanes_sums<true>(own, lanes_);
+    return is_block() ? block_sum<true>(own, which) : own;
+  }
+  __device__ __forceinline__ double part_sum(double own, int which) const {
+    RowSums sums = lanes_sums<false>({own, 0.0f}, lanes_);
+    return is_block() ? block_sum<false>(sums, which).others : sums.others;
+  }
+
+  // Over the lanes of a warp, whatever they are of.
+  __device__ __forceinline__ RowSums lanes_sum(RowSums own) const {
+    return lanes_sums<true>(own, kWarpThreads);
+  }
+  __device__ __forceinline__ double lanes_sum(double own) const {
+    return lanes_sums<false>({own, 0.0f}, kWarpThreads).others;
   }
 
   // `which` of two that a row may have.
@@ -136,21 +158,35 @@ class RowTeam {
     return sums;
   }
 
+  // From the warps' to the block's: every warp merges them for itself.
+  __device__ __forceinline__ float block_max(float value, int which) const {
+    if (lane() == 0) scratch_->max[which][warp()] = value;
+    __syncthreads();
+    const int other = lane() % group_;
+    return lanes_max_or_nan(
+        other < warps_ ? scratch_->max[which][other] : -Limits<float>::infinity(), group_);
+  }
   template <bool kHasOnes>
-  __device__ __forceinline__ RowSums sum_of(RowSums own, int which) const {
-    own = lanes_sums<kHasOnes>(own, lanes_);
-    if (!is_block()) return own;
+  __device__ __forceinline__ RowSums block_sum(RowSums own, int which) const {
     if (lane() == 0) {
       scratch_->others[which][warp()] = own.others;
       if (kHasOnes) scratch_->ones[which][warp()] = own.ones;
     }
     __syncthreads();
     own = {0.0, 0.0f};
-    if (lane() < warps_) {
-      own.others = scratch_->others[which][lane()];
-      if (kHasOnes) own.ones = scratch_->ones[which][lane()];
+    const int other = lane() % group_;
+    if (other < warps_) {
+      own.others = scratch_->others[which][other];
+      if (kHasOnes) own.ones = scratch_->ones[which][other];
     }
-    own = lanes_sums<kHasOnes>(own, kWarpThreads);
+    return lanes_sums<kHasOnes>(own, group_);
+  }
+
+  template <bool kHasOnes>
+  __device__ __forceinline__ RowSums sum_of(RowSums own, int which) const {
+    own = lanes_sums<kHasOnes>(own, lanes_);
+    if (!is_block()) return own;
+    own = block_sum<kHasOnes>(own, which);
     if (blocks_ == 1) return own;
 #if SOFTMAX_BULK_COPY
     const auto cluster = cooperative_groups::this_cluster();
@@ -172,7 +208,82 @@ class RowTeam {
   RowsScratch *scratch_;
   int lanes_;
   int warps_;
+  int group_;  // the least power of two that is no less
   int blocks_;
 };
+
+// What a block of a cluster tells the others of its part of a row.
+struct alignas(16) ClusterPart {
+  double apart;  // sums in units, against the block's own reference
+  double plain;
+  float max;      // of the part
+  float ones;     // how many of its elements equal that, apart from the sum `apart`
+  float is_wide;  // 1: the row is none for the arithmetic of this kernel
+  float low;      // what rounding has taken from `max`
+};
+
+// Shared memory of a block for the parts of two rows.
+struct RowsMail {
+  ClusterPart part[2][16];
+  std::uint64_t barrier[2];
+};
+
+#if SOFTMAX_BULK_COPY
+
+// Every block writes its part into the shared memory of all, each with the bytes that the
+// receiver's barrier counts: no fence, which would wait for results that are still being stored. A
+// block may be one row ahead of another, not two, because it waits for all parts of every row.
+class ClusterMail {
+ public:
+  __device__ __forceinline__ ClusterMail(RowsMail &room, int blocks, int rank)
+      : room_(room), blocks_(blocks), rank_(rank) {}
+
+  // By all threads, before anything else.
+  __device__ __forceinline__ void open() const {
+    if (threadIdx.x == 0) {
+      for (std::uint64_t &barrier : room_.barrier) cuda::ptx::mbarrier_init(&barrier, 1);
+      cuda::ptx::fence_mbarrier_init(cuda::ptx::sem_release, cuda::ptx::scope_cluster);
+    }
+    cooperative_groups::this_cluster().sync();
+  }
+  // By all threads, with the same part: returns when the row's are all there. Rows are counted.
+  __device__ __forceinline__ void exchange(const ClusterPart &part, unsigned row) const {
+    namespace ptx = cuda::ptx;
+    std::uint64_t *const barrier = &room_.barrier[row & 1];
+    const int receiver = static_cast<int>(threadIdx.x);
+    if (receiver < blocks_) {
+      const auto cluster = cooperative_groups::this_cluster();
+      auto *const to = reinterpret_cast<std::uint64_t *>(
+          cluster.map_shared_rank(&room_.part[row & 1][rank_], receiver));
+      std::uint64_t *const their_barrier = cluster.map_shared_rank(barrier, receiver);
+      std::uint64_t words[sizeof part / 8];
+      memcpy(words, &part, sizeof part);
+#pragma unroll
+      for (int i = 0; i < static_cast<int>(sizeof part / 8); i += 2) {
+        const std::uint64_t pair[2] = {words[i], words[i + 1]};
+        ptx::st_async(to + i, pair, their_barrier);
+      }
+    }
+    if (threadIdx.x == 0) {
+      ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, barrier,
+                                     static_cast<std::uint32_t>(blocks_ * sizeof part));
+    }
+    wait_for(barrier, row >> 1 & 1);
+  }
+  // By lanes: each of a row's parts, or one that adds nothing.
+  __device__ __forceinline__ ClusterPart of_lane(unsigned row) const {
+    const int lane = static_cast<int>(threadIdx.x) % kWarpThreads;
+    ClusterPart part = {0.0, 0.0, -Limits<float>::infinity(), 0.0f, 0.0f, 0.0f};
+    if (lane < blocks_) part = room_.part[row & 1][lane];
+    return part;
+  }
+
+ private:
+  RowsMail &room_;
+  int blocks_;
+  int rank_;
+};
+
+#endif  // SOFTMAX_BULK_COPY
 
 }  // namespace softmax

@@ -55,13 +55,20 @@ class HeldRow {
       const X *const x =
           static_cast<const X *>(args_.buffers.x) + row_begin(args_, kTensorX, row) + cols_.first();
       const bool is_aligned = is_word_aligned(x);
+      if (is_aligned && cols_.is_whole(end)) {
 #pragma unroll
-      for (int p = 0; p < kPacks; ++p) {
-        const int at = cols_.col(p);
-        if (is_aligned && at + kCols <= end) {
-          __pipeline_memcpy_async(slot(stage, p), x + at, kWordBytes);
-        } else if (at < end) {
-          ask_pieces(slot(stage, p), x + at, end - at);
+        for (int p = 0; p < kPacks; ++p) {
+          __pipeline_memcpy_async(slot(stage, p), x + cols_.col(p), kWordBytes);
+        }
+      } else {
+#pragma unroll
+        for (int p = 0; p < kPacks; ++p) {
+          const int at = cols_.col(p);
+          if (is_aligned && at + kCols <= end) {
+            __pipeline_memcpy_async(slot(stage, p), x + at, kWordBytes);
+          } else if (at < end) {
+            ask_pieces(slot(stage, p), x + at, end - at);
+          }
         }
       }
       if (kIsAdded) {
@@ -125,6 +132,21 @@ class HeldRow {
 
   __device__ __forceinline__ float max() const { return tree_max<0, kValues>(value_); }
 
+  // Of the values that equal the maximum, the most that one has lost.
+  __device__ __forceinline__ float low_of(float max) const {
+    float most = -Limits<float>::infinity();
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p) {
+      float low[kCols];
+      lows(p, low);
+#pragma unroll
+      for (int i = 0; i < kCols; ++i) {
+        if (value_[p * kCols + i] == max) most = fmaxf(most, low[i]);
+      }
+    }
+    return most;
+  }
+
   // What make(value, low) makes comes in the values' places. `low` is what v has lost, 0 where
   // nothing is added.
   template <typename Make>
@@ -165,7 +187,7 @@ class HeldRow {
   }
   // The sum alone; values that equal the maximum are counted.
   template <int kMost, typename Make>
-  __device__ __forceinline__ RowSums sum_apart(float max, Make make) const {
+  __device__ __forceinline__ RowSums sum_apart(float max, float max_low, Make make) const {
     constexpr int kTogether = kMost < kCols ? kMost : kCols;
     RowSums sums = {0.0, 0.0f};
 #pragma unroll
@@ -178,11 +200,8 @@ class HeldRow {
 #pragma unroll
         for (int i = 0; i < kTogether; ++i) {
           const float x = value_[p * kCols + first + i];
-          const bool is_one = x == max;
-          // Of a maximum, what its term is more or less than 1.
-          const float rest =
-              kIsAdded ? fmaf(low[first + i] * 0.5f, low[first + i], low[first + i]) : 0.0f;
-          term[i] = is_one ? rest * 0x1p64f : make(x, low[first + i]);
+          const bool is_one = x == max && (!kIsAdded || low[first + i] == max_low);
+          term[i] = is_one ? 0.0f : make(x, low[first + i]);
           sums.ones += is_one ? 1.0f : 0.0f;
         }
         sums.others += double(tree_sum(term));
@@ -192,7 +211,7 @@ class HeldRow {
   }
 
   // Writes the values to all of the row's columns.
-  __device__ __forceinline__ void store(std::int64_t row) const {
+  __device__ __forceinline__ void store(std::int64_t row) {
     switch (args_.y_dtype) {
       case SOFTMAX_DTYPE_F16: return store_as<__half>(row);
       case SOFTMAX_DTYPE_BF16: return store_as<__nv_bfloat16>(row);
@@ -264,6 +283,13 @@ class HeldRow {
     const auto *const mask = static_cast<const std::uint8_t *>(args_.buffers.mask) +
                              row_begin(args_, kTensorMask, row) + cols_.first() * stride;
     const bool is_aligned = stride == 1 && reinterpret_cast<std::uintptr_t>(mask) % kCols == 0;
+    if (is_aligned && cols_.is_whole(end)) {
+#pragma unroll
+      for (int p = 0; p < kPacks; ++p) {
+        __pipeline_memcpy_async(mask_slot(stage, p), mask + cols_.col(p), kCols);
+      }
+      return;
+    }
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
       const int at = cols_.col(p);
@@ -313,22 +339,33 @@ class HeldRow {
   }
 
   template <typename Y>
-  __device__ __forceinline__ void store_as(std::int64_t row) const {
+  __device__ __forceinline__ void store_as(std::int64_t row) {
     Y *const y =
         static_cast<Y *>(args_.buffers.y) + row_begin(args_, kTensorY, row) + cols_.first();
     const int end = cols_.within(args_.layout().cols);
     constexpr int kBytes = kCols * static_cast<int>(sizeof(Y));
     constexpr int kAlign = kBytes < kWordBytes ? kBytes : kWordBytes;
     const bool is_aligned = reinterpret_cast<std::uintptr_t>(y) % kAlign == 0;
+    if constexpr (sizeof(Y) == 1) {
+#pragma unroll
+      for (int i = 0; i < kValues; ++i) {
+        value_[i] = static_cast<float>(double(value_[i]) * args_.general.y_scale);
+      }
+    }
+    if (is_aligned && cols_.is_whole(end)) {
+#pragma unroll
+      for (int p = 0; p < kPacks; ++p) {
+        float value[kCols];
+        copy(p, value);
+        store_values(y + cols_.col(p), value);
+      }
+      return;
+    }
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
       const int at = cols_.col(p);
       float value[kCols];
-#pragma unroll
-      for (int i = 0; i < kCols; ++i) {
-        value[i] = value_[p * kCols + i];
-        if (sizeof(Y) == 1) value[i] = static_cast<float>(double(value[i]) * args_.general.y_scale);
-      }
+      copy(p, value);
       if (is_aligned && at + kCols <= end) {
         store_values(y + at, value);
       } else {
@@ -338,6 +375,10 @@ class HeldRow {
         }
       }
     }
+  }
+  __device__ __forceinline__ void copy(int p, float (&value)[kCols]) const {
+#pragma unroll
+    for (int i = 0; i < kCols; ++i) value[i] = value_[p * kCols + i];
   }
 
   const GeneralArgs &args_;
@@ -377,103 +418,175 @@ class RowsCall {
  public:
   using Held = HeldRow<X, kPacks, kIsAdded>;
 
-  __device__ __forceinline__ RowsCall(const GeneralArgs &args, RowsScratch (&scratch)[2], int rank,
-                                      unsigned char *slots)
+  __device__ __forceinline__ RowsCall(const GeneralArgs &args, RowsScratch (&scratch)[2],
+                                      RowsMail &room, int rank, unsigned char *slots)
       : args_(args),
         scratch_(scratch),
         team_(args, scratch[0]),
+#if SOFTMAX_BULK_COPY
+        mail_(room, args.row_blocks, rank),
+#endif
         held_(args, rank, slots),
-        rank_(rank) {}
+        rank_(rank) {
+  }
 
   // Begins to bring a row, one that exists or not.
   __device__ __forceinline__ void ask(std::int64_t row, int stage) const {
     held_.ask(row, length_of(row), stage);
   }
 
-  // The row that was asked for there. kWide: nothing has been written, the row is one for
-  // wide_row.cuh. kStats: `numbers` are the row's, the same in all of its threads.
-  __device__ __forceinline__ RowRest run(std::int64_t row, int stage, int round,
+  // Before a row: its factor is loaded while the row before it is worked on.
+  __device__ __forceinline__ void expect(std::int64_t row) {
+    const float *const factors = args_.buffers.row_scale;
+    if (factors != nullptr && row < args_.layout().rows) row_scale_ = factors[row];
+  }
+
+  // The row that was asked for there, and which was expected. kWide: nothing has been written, the
+  // row is one for wide_row.cuh. kStats: `numbers` are the row's, the same in all of its threads.
+  __device__ __forceinline__ RowRest run(std::int64_t row, std::int64_t step, int stage, int round,
                                          RowNumbers *numbers) {
     row_ = row;
     team_.use(&scratch_[round & 1]);
     const bool is_present = row < args_.layout().rows;
     const GeneralBuffers &b = args_.buffers;
-    double scale = args_.general.scale;
+    const double scale = args_.general.scale * double(row_scale_);
+    expect(row + step);
     double sink = -Limits<double>::infinity();
-    if (is_present) {
-      if (b.row_scale != nullptr) scale *= double(b.row_scale[row_]);
-      if (b.sink != nullptr) sink = b.sink[row_begin(args_, kTensorSink, row_)];
+    if (is_present && b.sink != nullptr) {
+      sink = b.sink[row_begin(args_, kTensorSink, row_)];
     }
     const bool is_usual = RowScaling::of(scale).is_usual;
     // Of v itself, where that is what is held.
     const RowScaling scaling = RowScaling::of(kIsAdded ? 1.0 : scale);
     held_.take(length_of(row), stage, scale);
-    const float max = team_.max(held_.max());
-    const bool is_finite = max < Limits<float>::infinity() && max > -Limits<float>::infinity();
-    // What such a row's terms come to is not used.
-    const ScaledTerms terms(is_finite ? max : 0.0f, scaling);
-    // An infinite v may be one in float32 alone.
-    const bool is_beyond = kIsAdded && !is_finite && max == max;
+    // Of this block's part of the row, which is all of it but in a cluster.
+    const float part_max = team_.part_max(held_.max(), 0);
+    // What rounding has taken from it.
+    float part_low = 0.0f;
+    if (kIsAdded) part_low = team_.part_max(held_.low_of(part_max), 1);
+    const float reference = is_finite(part_max) ? part_max : 0.0f;
+    const ScaledTerms terms(reference, scaling);
+    const bool needs_apart = !args_.general.given_stats && (args_.is_log || args_.writes_stats());
+    const bool needs_plain = !args_.general.given_stats && !args_.is_log && !args_.is_stats;
+    const bool is_coarse = args_.y_dtype != SOFTMAX_DTYPE_F32;
     // Where lanes of a warp have other rows, they go along: all of them shuffle.
-    const bool is_wide = is_present && (!is_usual || is_beyond || !terms.is_near());
-    if (is_wide && team_.is_block()) return RowRest::kWide;
-    if (args_.general.given_stats) {
-      return is_wide ? RowRest::kWide : run_given(is_present, terms, max, scaling.size);
+    RowSums apart = {0.0, 0.0f};
+    if (needs_apart) {
+      apart =
+          team_.part_sum(held_.template sum_apart<ScaledTerms::kTermsTogether>(
+                             part_max, [&](float v, float low) { return term_of(terms, v, low); }),
+                         0);
+    }
+    double plain = 0.0;
+    if (needs_plain) {
+      if (is_coarse) {
+        const ScaledCoarseTerms coarse(reference, scaling);
+        plain = held_.template take_terms<ScaledCoarseTerms::kTermsTogether>(
+            [&](float v, float) { return coarse(v); });
+      } else {
+        plain = held_.template take_terms<ScaledTerms::kTermsTogether>(
+            [&](float v, float low) { return term_of(terms, v, low); });
+      }
+      plain = team_.part_sum(plain, 1);
     }
 
-    RowSums apart = {0.0, 0.0f};
-    if (args_.is_log || args_.writes_stats()) {
-      apart = team_.sum(held_.template sum_apart<ScaledTerms::kTermsTogether>(
-                            max, [&](float v, float low) { return term_of(terms, v, low); }),
-                        0);
+    float max = part_max;
+    float max_low = kIsAdded ? part_low : 0.0f;
+    float exponent = terms.exponent();
+    float part_scale = 1.0f;  // from what this part's terms are against to what the row's are
+    bool is_wide = !is_usual || !terms.is_near();
+#if SOFTMAX_BULK_COPY
+    if (args_.row_blocks > 1) {
+      mail_.exchange({apart.others, plain, part_max, apart.ones, is_wide ? 1.0f : 0.0f, part_low},
+                     static_cast<unsigned>(round));
+      const ClusterPart part = mail_.of_lane(static_cast<unsigned>(round));
+      is_wide = __any_sync(kFullWarp, part.is_wide != 0.0f);
+      max = lanes_max_or_nan(part.max, kWarpThreads);
+      if (kIsAdded) {
+        max_low =
+            lanes_max_or_nan(part.max == max ? part.low : -Limits<float>::infinity(), kWarpThreads);
+      }
+      const ScaledTerms all(is_finite(max) ? max : 0.0f, scaling);
+      exponent = all.exponent();
+      const auto scale_of_part = [&](float of) {
+        if (!is_finite(of)) return 0.0f;
+        if (is_coarse && needs_plain) return coarse_power_of_two((of - max) * scaling.log2_hi);
+        return all.scale_of(ScaledTerms(of, scaling).exponent());
+      };
+      part_scale = scale_of_part(part_max);
+      if (needs_plain) {
+        plain = team_.lanes_sum(part.plain * double(scale_of_part(part.max)));
+      }
+      if (needs_apart) {
+        const bool has_values = is_finite(part.max);
+        const float fine =
+            has_values ? all.scale_of(ScaledTerms(part.max, scaling).exponent()) : 0.0f;
+        apart = {part.apart * double(fine), part.ones};
+        if (part.max != max || (kIsAdded && part.low != max_low)) {
+          // Its maximum is an element like any other.
+          apart.others +=
+              has_values ? double(part.ones) * double(term_of(all, part.max, part.low)) : 0.0;
+          apart.ones = 0.0f;
+        }
+        apart = team_.lanes_sum(apart);
+      }
     }
-    if (!args_.is_stats) write(is_present && !is_wide, max, sink, terms, scaling, apart);
+#endif
+    // An infinite v may be one in float32 alone.
+    is_wide = is_present && (is_wide || (kIsAdded && !is_finite(max) && max == max));
     if (is_wide) return RowRest::kWide;
-    if (!args_.writes_stats() || !is_present) return RowRest::kNothing;
-    *numbers = {max, apart.ones, apart.others, terms.reference()};
+    if (!is_present) return RowRest::kNothing;
+    if (args_.general.given_stats) return run_given(terms, max, scaling.size);
+    const double row_reference = double(exponent) * kLn2;
+    if (needs_plain) {
+      const double top = double(max) * scaling.size;
+      write_softmax(max, sink, plain, double(part_scale), is_coarse ? top : row_reference);
+    } else if (!args_.is_stats) {
+      write_log(max, max_low, sink, row_reference, scaling, apart);
+    }
+    if (!args_.writes_stats()) return RowRest::kNothing;
+    *numbers = {max, apart.ones, apart.others, row_reference, max_low};
     return RowRest::kStats;
   }
 
  private:
-  __device__ __forceinline__ void write(bool is_wanted, float max, double sink,
-                                        const ScaledTerms &terms, const RowScaling &scaling,
-                                        const RowSums &apart) {
-    const double top = double(max) * scaling.size;
-    const bool is_f32 = args_.y_dtype == SOFTMAX_DTYPE_F32;
-    double total = 0.0;
-    if (!args_.is_log) {
-      if (is_f32) {
-        total = held_.template take_terms<ScaledTerms::kTermsTogether>(
-            [&](float v, float low) { return term_of(terms, v, low); });
-      } else {
-        const ScaledCoarseTerms coarse(max, scaling);
-        total = held_.template take_terms<ScaledCoarseTerms::kTermsTogether>(
-            [&](float v, float) { return coarse(v); });
-      }
-      total = team_.sum(total, 1);
-    }
-    if (!is_wanted) return;
+  static constexpr double kLn2 = 0x1.62e42fefa39efp-1;
+
+  static __device__ __forceinline__ bool is_finite(float v) {
+    return v < Limits<float>::infinity() && v > -Limits<float>::infinity();
+  }
+  // A row with a NaN or a +inf, or without an element above -inf, is the same throughout.
+  __device__ __forceinline__ bool write_extreme(float max, double sink) {
     const bool has_nan = !(max < Limits<float>::infinity()) || !(sink < Limits<double>::infinity());
-    const bool has_sink = sink > -Limits<double>::infinity();
-    if (has_nan || max == -Limits<float>::infinity()) {
-      const bool is_zero = !has_nan && (has_sink || args_.empty_is_zero);
-      const float nothing = args_.is_log ? -Limits<float>::infinity() : 0.0f;
-      const float nan = Limits<float>::infinity() - Limits<float>::infinity();
-      held_.change([&](float, float) { return is_zero ? nothing : nan; });
-    } else if (args_.is_log) {
-      const double d = terms.reference() - top;  // moderate
-      const float hi = static_cast<float>(d);
-      const Split<float> e = exp_in_units(Split<float>{hi, static_cast<float>(d - double(hi))});
-      const double rest =
-          double(apart.ones) - 1.0 + apart.others * ((double(e.hi) + double(e.lo)) * 0x1p-128);
-      const float log_sum =
-          has_sink ? row_log_sum(rest, sink, top) : log_1_plus(static_cast<float>(rest));
-      held_.change(
-          [&](float v, float low) { return scaled_log_value(v, max, scaling, log_sum) + low; });
-    } else {
-      if (has_sink) total += 0x1p64 * exp(sink - (is_f32 ? terms.reference() : top));
-      scale_terms(1.0 / total);
-    }
+    if (!has_nan && max > -Limits<float>::infinity()) return false;
+    const bool is_zero = !has_nan && (sink > -Limits<double>::infinity() || args_.empty_is_zero);
+    const float nothing = args_.is_log ? -Limits<float>::infinity() : 0.0f;
+    const float nan = Limits<float>::infinity() - Limits<float>::infinity();
+    held_.change([&](float, float) { return is_zero ? nothing : nan; });
+    held_.store(row_);
+    return true;
+  }
+  __device__ __forceinline__ void write_softmax(float max, double sink, double total,
+                                                double part_scale, double reference) {
+    if (write_extreme(max, sink)) return;
+    if (sink > -Limits<double>::infinity()) total += 0x1p64 * exp(sink - reference);
+    scale_terms(part_scale / total);
+    held_.store(row_);
+  }
+  __device__ __forceinline__ void write_log(float max, float max_low, double sink, double reference,
+                                            const RowScaling &scaling, const RowSums &apart) {
+    if (write_extreme(max, sink)) return;
+    const double top = double(max) * scaling.size + double(max_low);
+    const double d = reference - top;  // moderate
+    const float hi = static_cast<float>(d);
+    const Split<float> e = exp_in_units(Split<float>{hi, static_cast<float>(d - double(hi))});
+    const double rest =
+        double(apart.ones) - 1.0 + apart.others * ((double(e.hi) + double(e.lo)) * 0x1p-128);
+    const float log_sum = sink > -Limits<double>::infinity() ? row_log_sum(rest, sink, top)
+                                                             : log_1_plus(static_cast<float>(rest));
+    held_.change([&](float v, float low) {
+      return scaled_log_value(v, max, scaling, log_sum) + (low - max_low);
+    });
     held_.store(row_);
   }
 
@@ -483,21 +596,22 @@ class RowsCall {
 
   // Terms, which are in units, times a factor.
   __device__ __forceinline__ void scale_terms(double factor) {
-    // Where the factor is far below 1, results are below the normal range: 2^64 changes places.
-    const bool is_small = factor < 0x1p-100;
-    const double shifted = is_small ? factor * 0x1p64 : factor;
-    const float before = is_small ? 0x1p-64f : 1.0f;
-    const float hi = static_cast<float>(shifted);
-    const float lo = static_cast<float>(shifted - double(hi));
-    held_.change([&](float term, float) {
-      term *= before;
-      return fmaf(term, hi, term * lo);
-    });
+    if (factor < 0x1p-100) {
+      // Results are below the normal range, mostly: 2^64 changes places.
+      const float hi = static_cast<float>(factor * 0x1p64);
+      held_.change([&](float term, float) { return term * 0x1p-64f * hi; });
+      return;
+    }
+    const float hi = static_cast<float>(factor);
+    if (args_.y_dtype != SOFTMAX_DTYPE_F32) {
+      held_.change([&](float term, float) { return term * hi; });
+      return;
+    }
+    const float lo = static_cast<float>(factor - double(hi));
+    held_.change([&](float term, float) { return fmaf(term, hi, term * lo); });
   }
 
-  __device__ __forceinline__ RowRest run_given(bool is_present, const ScaledTerms &terms, float max,
-                                               double size) {
-    if (!is_present) return RowRest::kNothing;
+  __device__ __forceinline__ RowRest run_given(const ScaledTerms &terms, float max, double size) {
     const double given_max = args_.buffers.row_max[row_];
     const double given_sum = args_.buffers.row_sum[row_];
     const double way = double(max) * size - given_max;
@@ -527,8 +641,12 @@ class RowsCall {
   const GeneralArgs &args_;
   RowsScratch (&scratch_)[2];
   RowTeam team_;
+#if SOFTMAX_BULK_COPY
+  const ClusterMail mail_;
+#endif
   Held held_;
   std::int64_t row_ = 0;
+  float row_scale_ = 1.0f;
   const int rank_;
 };
 
@@ -547,6 +665,10 @@ __global__ void __launch_bounds__(kRowsMostThreads,
   __shared__ int round_of_warp[kRowsMostThreads / kWarpThreads];
   using Call = RowsCall<X, kPacks, kIsAdded>;
   constexpr int kStages = Call::Held::kStages;
+  __shared__ RowsMail mail;
+#if SOFTMAX_BULK_COPY
+  if (args.row_blocks > 1) ClusterMail(mail, args.row_blocks, 0).open();
+#endif
   const int warp = static_cast<int>(threadIdx.y * blockDim.x + threadIdx.x) / kWarpThreads;
   for (int round = -1;;) {
     RowNumbers numbers;
@@ -556,7 +678,7 @@ __global__ void __launch_bounds__(kRowsMostThreads,
       const int rank = static_cast<int>(blockIdx.x % args.row_blocks);
       const std::int64_t step = std::int64_t{gridDim.x / args.row_blocks} * blockDim.y;
       row = std::int64_t{blockIdx.x / args.row_blocks} * blockDim.y + threadIdx.y;
-      Call call(args, scratch, rank, slots);
+      Call call(args, scratch, mail, rank, slots);
       if (round < 0) {
 #pragma unroll 1
         for (int i = 0; i < kStages - 1; ++i) call.ask(row + i * step, i);
@@ -564,12 +686,13 @@ __global__ void __launch_bounds__(kRowsMostThreads,
       }
       row += round * step;
       int stage = round % kStages;
+      call.expect(row);
       // Rows of lanes: the first one decides for the warp.
 #pragma unroll 1
       for (; row - threadIdx.y < args.layout().rows; row += step, ++round) {
         // Into the slots that were read last.
         call.ask(row + (kStages - 1) * step, stage == 0 ? kStages - 1 : stage - 1);
-        rest = call.run(row, stage, round, &numbers);
+        rest = call.run(row, step, stage, round, &numbers);
         if (__any_sync(kFullWarp, rest != RowRest::kNothing)) break;
         stage = stage == kStages - 1 ? 0 : stage + 1;
       }
