@@ -9,7 +9,6 @@
 #include "core/column_tile.h"
 #include "core/dtype.h"
 #include "core/features.h"
-#include "core/rows_shape.h"
 #include "select/policy.h"
 
 namespace softmax {
@@ -20,8 +19,6 @@ constexpr int kVectorBytes = 16;
 constexpr int kMostThreads = 512;  // of a block, for one row
 constexpr int kWarpBlockThreads = 128;
 constexpr int kMostClusterBlocks = 16;
-constexpr std::int64_t kReservedBytes = 1024;  // of shared memory, by the system, a block
-constexpr std::int64_t kStaticBytes = 2048;    // at most, of the kernels' own
 constexpr int kWideThreads = 256;
 constexpr std::int64_t kWideWarpCols = 1024;
 constexpr int kMostAddedValues = 16;  // a thread, with an additive mask
@@ -32,6 +29,7 @@ constexpr int kGradientWords = 4;
 constexpr int kFewGradientWords = 2;
 constexpr std::int64_t kShortGradientCols = 64;
 
+bool is_added(const Problem &p) { return (p.features & kFeatureAdditiveMask) != 0; }
 bool is_backward(const Problem &p) { return (p.features & kFeatureBackward) != 0; }
 // What is held in registers: of BACKWARD what p is taken from.
 std::int32_t held_dtype(const Problem &p) {
@@ -40,16 +38,19 @@ std::int32_t held_dtype(const Problem &p) {
 }
 // Elements that a thread holds where rows are long.
 std::int64_t held_values(const Problem &p) {
-  if (!is_backward(p)) return 16;
+  if (!is_backward(p)) return is_added(p) ? kMostAddedValues : 32;
   const int size = dtype_size(held_dtype(p));
   const bool is_few = size == 2 && p.is_log();
   return (is_few ? kFewGradientWords : kGradientWords) * kVectorBytes / size;
 }
+// Of a block that has a part of a row: two are resident, or of those with fewer registers two
+// again.
+int usual_threads(const Problem &p) {
+  return is_backward(p) || is_added(p) ? kMostThreads : kMostThreads / 2;
+}
 bool has_no_kernel_of_gradients(std::int32_t dtype) {
   return dtype_size(dtype) == 1 || dtype == SOFTMAX_DTYPE_F64;
 }
-
-bool is_added(const Problem &p) { return (p.features & kFeatureAdditiveMask) != 0; }
 
 // What all that hold rows on chip have in common, but for gradients.
 bool takes_types(const Problem &p, char *why, std::size_t cap) {
@@ -86,8 +87,8 @@ int most_cluster_blocks(const DeviceCaps &caps) {
 }
 
 // `values` a thread, `threads` of `blocks` blocks a row.
-bool take_rows(const DeviceCaps &caps, const Problem &p, int values, int threads, int blocks,
-               Policy *policy, char *why, std::size_t cap) {
+bool take_rows(const Problem &p, int values, int threads, int blocks, Policy *policy, char *why,
+               std::size_t cap) {
   if (is_added(p) && values > kMostAddedValues) {
     return decline(why, cap, "has no room for so many columns with an additive mask");
   }
@@ -98,26 +99,8 @@ bool take_rows(const DeviceCaps &caps, const Problem &p, int values, int threads
   policy->row_blocks = blocks;
   policy->cluster = blocks > 1 ? blocks : 0;
   policy->vec_bytes = kVectorBytes;
-  if (is_backward(p)) {
-    const std::int64_t most = INT32_MAX / blocks * std::int64_t{policy->rows_per_block};
-    return p.rows <= most || decline(why, cap, "has no grid for %" PRId64 " rows", p.rows);
-  }
-  policy->stages = rows_stages(policy->packs);
-  const int all_threads = threads * policy->rows_per_block;
-  int slot_bytes = rows_slot_bytes(policy->packs);
-  const int mask_bytes = (p.features & kFeatureBoolMask) != 0 ? 1 : is_added(p) ? 4 : 0;
-  slot_bytes += rows_mask_slot_bytes(policy->packs, size, mask_bytes);
-  policy->smem_bytes = std::int64_t{all_threads} * slot_bytes;
-  if (policy->smem_bytes + kStaticBytes > caps.smem_per_block_bytes) {
-    return decline(why, cap, "has no room for %d threads' rows in shared memory", all_threads);
-  }
-  const std::int64_t by_smem =
-      caps.smem_per_sm_bytes / (policy->smem_bytes + kStaticBytes + kReservedBytes);
-  const std::int64_t by_threads =
-      std::min(rows_resident_threads(values), caps.max_threads_per_sm) / all_threads;
-  policy->blocks_per_sm =
-      static_cast<int>(std::max<std::int64_t>(1, std::min(by_smem, by_threads)));
-  return true;
+  const std::int64_t most = INT32_MAX / blocks * std::int64_t{policy->rows_per_block};
+  return p.rows <= most || decline(why, cap, "has no grid for %" PRId64 " rows", p.rows);
 }
 
 int warps_for(std::int64_t cols, std::int64_t values) {
@@ -127,7 +110,7 @@ int warps_for(std::int64_t cols, std::int64_t values) {
 
 }  // namespace
 
-bool warp_general_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char *why,
+bool warp_general_policy(const DeviceCaps &, const Problem &p, Policy *policy, char *why,
                          std::size_t cap) {
   if (!takes_rows(p, why, cap)) return false;
   const int size = dtype_size(held_dtype(p));
@@ -145,21 +128,20 @@ bool warp_general_policy(const DeviceCaps &caps, const Problem &p, Policy *polic
   int lanes = 1;
   while (lanes < kWarp && lanes * values < p.cols) lanes *= 2;
   while (lanes * values < p.cols) values *= 2;
-  return take_rows(caps, p, static_cast<int>(values), lanes, 1, policy, why, cap);
+  return take_rows(p, static_cast<int>(values), lanes, 1, policy, why, cap);
 }
 
 bool block_general_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char *why,
                           std::size_t cap) {
   if (!takes_rows(p, why, cap)) return false;
-  // Where there are no clusters, twice as many elements a thread rather than two passes.
-  const bool has_twice = caps.compute_capability < 90 && !is_backward(p);
-  const std::int64_t most = kMostThreads * (has_twice ? 32 : held_values(p));
-  if (p.cols > most) {
-    return decline(why, cap, "a block holds at most %" PRId64 " columns", most);
+  const std::int64_t values = held_values(p);
+  // Where there are no clusters, twice as many threads rather than two passes.
+  const int threads = caps.compute_capability < 90 ? kMostThreads : usual_threads(p);
+  if (p.cols > threads * values) {
+    return decline(why, cap, "a block holds at most %" PRId64 " columns", threads * values);
   }
-  const std::int64_t values = p.cols > kMostThreads * 16 ? 32 : held_values(p);
   const int warps = std::max(2, warps_for(p.cols, values));
-  return take_rows(caps, p, static_cast<int>(values), warps * kWarp, 1, policy, why, cap);
+  return take_rows(p, static_cast<int>(values), warps * kWarp, 1, policy, why, cap);
 }
 
 bool cluster_general_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char *why,
@@ -170,16 +152,15 @@ bool cluster_general_policy(const DeviceCaps &caps, const Problem &p, Policy *po
                    caps.compute_capability / 10, caps.compute_capability % 10);
   }
   const int most_blocks = most_cluster_blocks(caps);
-  std::int64_t values = held_values(p);
-  if (p.cols > most_blocks * kMostThreads * values && !is_backward(p)) values = 32;
+  const std::int64_t values = held_values(p);
   if (p.cols > most_blocks * kMostThreads * values) {
     return decline(why, cap, "a cluster holds at most %" PRId64 " columns",
                    most_blocks * kMostThreads * values);
   }
   int blocks = 2;
-  while (blocks * kMostThreads * values < p.cols) blocks *= 2;
+  while (blocks < most_blocks && blocks * usual_threads(p) * values < p.cols) blocks *= 2;
   const int warps = std::max(2, warps_for((p.cols + blocks - 1) / blocks, values));
-  return take_rows(caps, p, static_cast<int>(values), warps * kWarp, blocks, policy, why, cap);
+  return take_rows(p, static_cast<int>(values), warps * kWarp, blocks, policy, why, cap);
 }
 
 // Of rows without number side by side: a launch makes tiles that suit the rows that there are.

@@ -64,8 +64,7 @@ class RowTeam {
         lanes_(args.row_threads < kWarpThreads ? args.row_threads : kWarpThreads),
         warps_(args.row_threads <= kWarpThreads ? 1 : args.row_threads / kWarpThreads),
         blocks_(args.row_blocks) {
-    group_ = kRowsMostThreads / kWarpThreads;
-    while (group_ / 2 >= warps_) group_ /= 2;
+    group_ = 1 << (32 - __clz(warps_ - 1));
   }
 
   __device__ __forceinline__ bool is_block() const { return warps_ > 1 || blocks_ > 1; }
@@ -88,7 +87,7 @@ class RowTeam {
 
   // Of the row's threads in this block alone. `which` of two.
   __device__ __forceinline__ float part_max(float value, int which) const {
-    value = lanes_max_or_nan(value, lanes_);
+    value = lanes_ == kWarpThreads ? warp_max_or_nan(value) : lanes_max_or_nan(value, lanes_);
     return is_block() ? block_max(value, which) : value;
   }
   __device__ __forceinline__ RowSums part_sum(RowSums own, int which) const {
@@ -148,6 +147,14 @@ class RowTeam {
   }
   template <bool kHasOnes>
   static __device__ __forceinline__ RowSums lanes_sums(RowSums sums, int lanes) {
+    if (lanes == kWarpThreads) {
+#pragma unroll
+      for (int step = kWarpThreads / 2; step > 0; step /= 2) {
+        sums.others += __shfl_xor_sync(kFullWarp, sums.others, step);
+        if (kHasOnes) sums.ones += __shfl_xor_sync(kFullWarp, sums.ones, step);
+      }
+      return sums;
+    }
 #pragma unroll
     for (int step = kWarpThreads / 2; step > 0; step /= 2) {
       if (step < lanes) {

@@ -11,9 +11,6 @@
 // lie together, 16 bytes of them. Additions follow that order, whatever the strides and alignment.
 #pragma once
 
-#include <cuda_pipeline.h>
-
-#include "core/rows_shape.h"
 #include "core/scaled_exp.h"
 #include "cuda/general/pack.cuh"
 #include "cuda/general/row_numbers.cuh"
@@ -23,70 +20,40 @@
 
 namespace softmax {
 
-// The elements that one thread holds of a row. They come by way of shared memory, each thread's own
-// part of it: copies of later rows are on their way while a row is worked on, and nobody waits for
-// anybody.
+// Thirty-two elements a thread halve what is done for a row beside its elements.
+template <typename X, int kPacks>
+constexpr int kRowsRegisters = kPacks *kWordBytes / static_cast<int>(sizeof(X)) > 16 ? 128 : 64;
+
+// The elements that one thread holds of a row.
 //
 // kIsAdded: with an additive mask, v is more than a float32 holds. The values held are then v,
-// rounded, and what rounding has taken is made again where it is needed, of what is still in shared
-// memory.
+// rounded, and what rounding has taken is made again where it is needed, of inputs that are read
+// again, from the cache.
 template <typename X, int kPacks, bool kIsAdded>
 class HeldRow {
  public:
   static constexpr int kCols = kWordBytes / static_cast<int>(sizeof(X));
   static constexpr int kValues = kPacks * kCols;
-  static constexpr int kStages = rows_stages(kPacks);
-  static constexpr int kSlotBytes = rows_slot_bytes(kPacks);
-  static constexpr int kMaskBytes = kCols * (kIsAdded ? 4 : 1);  // of a pack
 
-  // `slots`: of the block.
-  __device__ __forceinline__ HeldRow(const GeneralArgs &args, int rank, unsigned char *slots)
+  __device__ __forceinline__ HeldRow(const GeneralArgs &args, std::int64_t row, int rank)
       : args_(args), cols_(args, rank) {
-    const int thread = static_cast<int>(threadIdx.y * blockDim.x + threadIdx.x);
-    threads_ = static_cast<int>(blockDim.x * blockDim.y);
-    slots_ = slots + thread * kWordBytes;
-    mask_slots_ = slots + threads_ * kSlotBytes + thread * kMaskBytes;
-  }
-
-  // Asks for a row's inputs, `length` columns of it: 0 for no row.
-  __device__ __forceinline__ void ask(std::int64_t row, std::int64_t length, int stage) const {
-    const int end = cols_.within(length);
-    if (end > 0) {
-      const X *const x =
-          static_cast<const X *>(args_.buffers.x) + row_begin(args_, kTensorX, row) + cols_.first();
-      const bool is_aligned = is_word_aligned(x);
-      if (is_aligned && cols_.is_whole(end)) {
-#pragma unroll
-        for (int p = 0; p < kPacks; ++p) {
-          __pipeline_memcpy_async(slot(stage, p), x + cols_.col(p), kWordBytes);
-        }
-      } else {
-#pragma unroll
-        for (int p = 0; p < kPacks; ++p) {
-          const int at = cols_.col(p);
-          if (is_aligned && at + kCols <= end) {
-            __pipeline_memcpy_async(slot(stage, p), x + at, kWordBytes);
-          } else if (at < end) {
-            ask_pieces(slot(stage, p), x + at, end - at);
-          }
-        }
-      }
-      if (kIsAdded) {
-        ask_added(row, end, stage);
-      } else if (has_mask()) {
-        ask_mask(row, end, stage);
-      }
+    // All of it now: no call comes between loading and storing.
+    x_ = static_cast<const X *>(args.buffers.x) + row_begin(args, kTensorX, row) + cols_.first();
+    y_first_ = row_begin(args, kTensorY, row) + cols_.first();
+    if (kIsAdded || args.general.mask_kind == SOFTMAX_MASK_BOOL_KEEP) {
+      mask_first_ = row_begin(args, kTensorMask, row) + cols_.first() * mask_stride();
     }
-    __pipeline_commit();
   }
 
-  // Takes what was asked for, when as many rows as `kStages - 1` have been asked for since. -inf is
-  // what is masked or does not exist. The values are x with the scale's sign, or v with kIsAdded.
-  __device__ __forceinline__ void take(std::int64_t length, int stage, double scale) {
-    __pipeline_wait_prior(kStages - 1);
-    stage_ = stage;
-    const int end = cols_.within(length);
+  // The values, and -inf for what is masked or does not exist: x with the scale's sign, or v with
+  // kIsAdded. `length`: of the row, 0 for none. `factor`: of the row's scale, read when its
+  // elements have been asked for. Returns the scale.
+  __device__ __forceinline__ double load(std::int64_t length, const float *factor) {
+    double scale = args_.general.scale;
+    end_ = cols_.within(length);
+    is_whole_ = cols_.is_whole(end_) && is_word_aligned(x_);
     if constexpr (kIsAdded) {
+      if (factor != nullptr) scale *= double(*factor);
       scale_hi_ = static_cast<float>(scale);
       scale_lo_ = static_cast<float>(scale - double(scale_hi_));
 #pragma unroll
@@ -97,37 +64,34 @@ class HeldRow {
         for (int i = 0; i < kCols; ++i) value_[p * kCols + i] = v[i].hi;
       }
     } else {
-#pragma unroll
-      for (int p = 0; p < kPacks; ++p) {
-        float value[kCols];
-        unpack_raw<X>(load_raw(slot(stage, p)), args_.x_dtype, value);
-#pragma unroll
-        for (int i = 0; i < kCols; ++i) value_[p * kCols + i] = value[i];
-      }
-      if (scale < 0.0) {
-#pragma unroll
-        for (int i = 0; i < kValues; ++i) value_[i] = -value_[i];
-      }
-      if (has_mask()) {
+      RawPack raw[kPacks];
+      load_x(raw);
+      if (args_.general.mask_kind == SOFTMAX_MASK_BOOL_KEEP) {
+        KeepPack<kCols> keep[kPacks];
+        load_keeps(keep);
+        if (factor != nullptr) scale *= double(*factor);
+        unpack_all(raw, scale < 0.0);
 #pragma unroll
         for (int p = 0; p < kPacks; ++p) {
-          const auto keep = load_keep<kCols>(mask_slot(stage, p));
 #pragma unroll
           for (int i = 0; i < kCols; ++i) {
-            if (!keep.has(i)) value_[p * kCols + i] = -Limits<float>::infinity();
+            if (!keep[p].has(i)) value_[p * kCols + i] = -Limits<float>::infinity();
           }
         }
+      } else {
+        if (factor != nullptr) scale *= double(*factor);
+        unpack_all(raw, scale < 0.0);
       }
     }
-    if (!cols_.is_whole(end)) {
+    if (cols_.is_whole(end_)) return scale;
 #pragma unroll
-      for (int p = 0; p < kPacks; ++p) {
+    for (int p = 0; p < kPacks; ++p) {
 #pragma unroll
-        for (int i = 0; i < kCols; ++i) {
-          if (cols_.col(p) + i >= end) value_[p * kCols + i] = -Limits<float>::infinity();
-        }
+      for (int i = 0; i < kCols; ++i) {
+        if (cols_.col(p) + i >= end_) value_[p * kCols + i] = -Limits<float>::infinity();
       }
     }
+    return scale;
   }
 
   __device__ __forceinline__ float max() const { return tree_max<0, kValues>(value_); }
@@ -211,39 +175,93 @@ class HeldRow {
   }
 
   // Writes the values to all of the row's columns.
-  __device__ __forceinline__ void store(std::int64_t row) {
+  __device__ __forceinline__ void store() {
     switch (args_.y_dtype) {
-      case SOFTMAX_DTYPE_F16: return store_as<__half>(row);
-      case SOFTMAX_DTYPE_BF16: return store_as<__nv_bfloat16>(row);
-      case SOFTMAX_DTYPE_F8_E4M3: return store_as<f8_e4m3_t>(row);
-      case SOFTMAX_DTYPE_F8_E5M2: return store_as<f8_e5m2_t>(row);
-      default: return store_as<float>(row);
+      case SOFTMAX_DTYPE_F16: return store_as<__half>();
+      case SOFTMAX_DTYPE_BF16: return store_as<__nv_bfloat16>();
+      case SOFTMAX_DTYPE_F8_E4M3: return store_as<f8_e4m3_t>();
+      case SOFTMAX_DTYPE_F8_E5M2: return store_as<f8_e5m2_t>();
+      default: return store_as<float>();
     }
   }
 
  private:
-  __device__ __forceinline__ bool has_mask() const {
-    return args_.general.mask_kind == SOFTMAX_MASK_BOOL_KEEP;
+  __device__ __forceinline__ std::int64_t mask_stride() const {
+    return args_.layout().axis_stride[kTensorMask];
   }
-  __device__ __forceinline__ unsigned char *slot(int stage, int p) const {
-    return slots_ + (stage * kPacks + p) * threads_ * kWordBytes;
+
+  __device__ __forceinline__ void load_x(RawPack (&raw)[kPacks]) const {
+    if (is_whole_) {
+#pragma unroll
+      for (int p = 0; p < kPacks; ++p) raw[p] = load_raw(x_ + cols_.col(p));
+    } else {
+#pragma unroll
+      for (int p = 0; p < kPacks; ++p) raw[p] = load_part(p);
+    }
   }
-  __device__ __forceinline__ unsigned char *mask_slot(int stage, int p) const {
-    return mask_slots_ + (stage * kPacks + p) * threads_ * kMaskBytes;
+  // A pack of a row that is cut somewhere, or lies in no words.
+  __device__ __forceinline__ RawPack load_part(int p) const {
+    const int at = cols_.col(p);
+    if (is_word_aligned(x_) && at + kCols <= end_) return load_raw(x_ + at);
+    return load_raw_pieces(x_ + at, end_ - at, RawPack{});
   }
+  __device__ __forceinline__ void unpack_all(const RawPack (&raw)[kPacks], bool is_negative) {
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p) {
+      float value[kCols];
+      unpack_raw<X>(raw[p], args_.x_dtype, value);
+#pragma unroll
+      for (int i = 0; i < kCols; ++i) value_[p * kCols + i] = value[i];
+    }
+    if (is_negative) {
+#pragma unroll
+      for (int i = 0; i < kValues; ++i) value_[i] = -value_[i];
+    }
+  }
+
+  // BOOL_KEEP: a mask byte an element.
+  __device__ __forceinline__ void load_keeps(KeepPack<kCols> (&keep)[kPacks]) const {
+    const std::int64_t stride = mask_stride();
+    const auto *const mask = static_cast<const std::uint8_t *>(args_.buffers.mask) + mask_first_;
+    const bool is_aligned = stride == 1 && reinterpret_cast<std::uintptr_t>(mask) % kCols == 0;
+    if (is_aligned && cols_.is_whole(end_)) {
+#pragma unroll
+      for (int p = 0; p < kPacks; ++p) keep[p] = load_keep<kCols>(mask + cols_.col(p));
+      return;
+    }
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p) {
+      const int at = cols_.col(p);
+      keep[p] = is_aligned && at + kCols <= end_
+                    ? load_keep<kCols>(mask + at)
+                    : load_keep_pieces<kCols>(mask + at * stride, stride, end_ - at);
+    }
+  }
+  // ADDITIVE: a float an element.
+  __device__ __forceinline__ void load_added(int p, float (&added)[kCols]) const {
+    const std::int64_t stride = mask_stride();
+    const float *const mask = static_cast<const float *>(args_.buffers.mask) + mask_first_;
+    const int at = cols_.col(p);
+    if (stride == 1 && is_word_aligned(mask) && at + kCols <= end_) {
+#pragma unroll
+      for (int i = 0; i < kCols; i += 4) {
+        const float4 four = *reinterpret_cast<const float4 *>(mask + at + i);
+        added[i] = four.x;
+        added[i + 1] = four.y;
+        added[i + 2] = four.z;
+        added[i + 3] = four.w;
+      }
+    } else {
+#pragma unroll
+      for (int i = 0; i < kCols; ++i) added[i] = at + i < end_ ? mask[(at + i) * stride] : 0.0f;
+    }
+  }
+
   // v of a pack, in two.
   __device__ __forceinline__ void add_mask(int p, Split<float> (&v)[kCols]) const {
     float x[kCols], added[kCols];
-    unpack_raw<X>(load_raw(slot(stage_, p)), args_.x_dtype, x);
-    const unsigned char *const from = mask_slot(stage_, p);
-#pragma unroll
-    for (int i = 0; i < kCols; i += 4) {
-      const float4 four = *reinterpret_cast<const float4 *>(from + i * 4);
-      added[i] = four.x;
-      added[i + 1] = four.y;
-      added[i + 2] = four.z;
-      added[i + 3] = four.w;
-    }
+    unpack_raw<X>(is_whole_ ? load_raw(x_ + cols_.col(p)) : load_part(p), args_.x_dtype, x);
+    load_added(p, added);
 #pragma unroll
     for (int i = 0; i < kCols; ++i) {
       const float product = x[i] * scale_hi_;
@@ -265,69 +283,6 @@ class HeldRow {
     }
   }
 
-  // What is no whole word, or lies in none.
-  __device__ __forceinline__ void ask_pieces(unsigned char *to, const X *from, int left) const {
-#pragma unroll
-    for (int i = 0; i < kCols; ++i) {
-      if (i >= left) continue;
-      if constexpr (sizeof(X) == 4) {
-        __pipeline_memcpy_async(to + i * sizeof(X), from + i, sizeof(X));
-      } else {
-        reinterpret_cast<X *>(to)[i] = from[i];
-      }
-    }
-  }
-  // BOOL_KEEP: a mask byte an element.
-  __device__ __forceinline__ void ask_mask(std::int64_t row, int end, int stage) const {
-    const std::int64_t stride = args_.layout().axis_stride[kTensorMask];
-    const auto *const mask = static_cast<const std::uint8_t *>(args_.buffers.mask) +
-                             row_begin(args_, kTensorMask, row) + cols_.first() * stride;
-    const bool is_aligned = stride == 1 && reinterpret_cast<std::uintptr_t>(mask) % kCols == 0;
-    if (is_aligned && cols_.is_whole(end)) {
-#pragma unroll
-      for (int p = 0; p < kPacks; ++p) {
-        __pipeline_memcpy_async(mask_slot(stage, p), mask + cols_.col(p), kCols);
-      }
-      return;
-    }
-#pragma unroll
-    for (int p = 0; p < kPacks; ++p) {
-      const int at = cols_.col(p);
-      if (is_aligned && at + kCols <= end) {
-        __pipeline_memcpy_async(mask_slot(stage, p), mask + at, kCols);
-      } else {
-#pragma unroll
-        for (int i = 0; i < kCols; ++i) {
-          if (at + i < end) mask_slot(stage, p)[i] = mask[(at + i) * stride];
-        }
-      }
-    }
-  }
-
-  // ADDITIVE: a float an element.
-  __device__ __forceinline__ void ask_added(std::int64_t row, int end, int stage) const {
-    const std::int64_t stride = args_.layout().axis_stride[kTensorMask];
-    const float *const mask = static_cast<const float *>(args_.buffers.mask) +
-                              row_begin(args_, kTensorMask, row) + cols_.first() * stride;
-    const bool is_aligned = stride == 1 && is_word_aligned(mask);
-#pragma unroll
-    for (int p = 0; p < kPacks; ++p) {
-      const int at = cols_.col(p);
-      unsigned char *const to = mask_slot(stage, p);
-      if (is_aligned && at + kCols <= end) {
-#pragma unroll
-        for (int i = 0; i < kMaskBytes; i += kWordBytes) {
-          __pipeline_memcpy_async(to + i, mask + at + i / 4, kWordBytes);
-        }
-      } else {
-#pragma unroll
-        for (int i = 0; i < kCols; ++i) {
-          if (at + i < end) __pipeline_memcpy_async(to + i * 4, mask + (at + i) * stride, 4);
-        }
-      }
-    }
-  }
-
   template <int kCount>
   static __device__ __forceinline__ float tree_sum(float (&term)[kCount]) {
 #pragma unroll
@@ -339,9 +294,8 @@ class HeldRow {
   }
 
   template <typename Y>
-  __device__ __forceinline__ void store_as(std::int64_t row) {
-    Y *const y =
-        static_cast<Y *>(args_.buffers.y) + row_begin(args_, kTensorY, row) + cols_.first();
+  __device__ __forceinline__ void store_as() {
+    Y *const y = static_cast<Y *>(args_.buffers.y) + y_first_;
     const int end = cols_.within(args_.layout().cols);
     constexpr int kBytes = kCols * static_cast<int>(sizeof(Y));
     constexpr int kAlign = kBytes < kWordBytes ? kBytes : kWordBytes;
@@ -383,10 +337,11 @@ class HeldRow {
 
   const GeneralArgs &args_;
   const HeldCols<kCols, kPacks> cols_;
-  int threads_;  // of the block
-  unsigned char *slots_;
-  unsigned char *mask_slots_;
-  int stage_ = 0;
+  const X *x_;
+  std::int64_t y_first_;
+  std::int64_t mask_first_ = 0;
+  int end_ = 0;  // of the row's columns in the block's part
+  bool is_whole_ = false;
   float scale_hi_, scale_lo_;  // with kIsAdded
   float value_[kValues];
 };
@@ -398,7 +353,7 @@ enum class RowRest { kNothing, kStats, kWide };
 static __device__ __forceinline__ void finish_row(const GeneralArgs &args, std::int64_t row,
                                                   RowRest rest, const RowNumbers &numbers,
                                                   TeamScratch *scratch) {
-  const bool is_first = blockIdx.x % args.row_blocks == 0;
+  const bool is_first = (blockIdx.x & (args.row_blocks - 1)) == 0;
   if (rest == RowRest::kStats && is_first && threadIdx.x == 0) {
     write_row_stats(args, row, numbers);
   }
@@ -416,49 +371,33 @@ static __device__ __forceinline__ void finish_row(const GeneralArgs &args, std::
 template <typename X, int kPacks, bool kIsAdded>
 class RowsCall {
  public:
-  using Held = HeldRow<X, kPacks, kIsAdded>;
-
-  __device__ __forceinline__ RowsCall(const GeneralArgs &args, RowsScratch (&scratch)[2],
-                                      RowsMail &room, int rank, unsigned char *slots)
+  // A row that exists or not.
+  __device__ __forceinline__ RowsCall(const GeneralArgs &args, RowsScratch &scratch, RowsMail &mail,
+                                      std::int64_t row, int rank)
       : args_(args),
-        scratch_(scratch),
-        team_(args, scratch[0]),
-#if SOFTMAX_BULK_COPY
-        mail_(room, args.row_blocks, rank),
-#endif
-        held_(args, rank, slots),
-        rank_(rank) {
-  }
+        team_(args, scratch),
+        mail_(mail),
+        is_present_(row < args.layout().rows),
+        row_(is_present_ ? row : 0),
+        rank_(rank),
+        held_(args, row_, rank) {}
 
-  // Begins to bring a row, one that exists or not.
-  __device__ __forceinline__ void ask(std::int64_t row, int stage) const {
-    held_.ask(row, length_of(row), stage);
-  }
-
-  // Before a row: its factor is loaded while the row before it is worked on.
-  __device__ __forceinline__ void expect(std::int64_t row) {
-    const float *const factors = args_.buffers.row_scale;
-    if (factors != nullptr && row < args_.layout().rows) row_scale_ = factors[row];
-  }
-
-  // The row that was asked for there, and which was expected. kWide: nothing has been written, the
-  // row is one for wide_row.cuh. kStats: `numbers` are the row's, the same in all of its threads.
-  __device__ __forceinline__ RowRest run(std::int64_t row, std::int64_t step, int stage, int round,
-                                         RowNumbers *numbers) {
-    row_ = row;
-    team_.use(&scratch_[round & 1]);
-    const bool is_present = row < args_.layout().rows;
+  // kWide: nothing has been written, the row is one for wide_row.cuh. kStats: `numbers` are the
+  // row's, the same in all of its threads.
+  __device__ __forceinline__ RowRest run(RowNumbers *numbers) {
     const GeneralBuffers &b = args_.buffers;
-    const double scale = args_.general.scale * double(row_scale_);
-    expect(row + step);
+    const float *const factor = b.row_scale != nullptr ? b.row_scale + row_ : nullptr;
+    const double scale = held_.load(is_present_ ? row_length(args_, row_) : 0, factor);
     double sink = -Limits<double>::infinity();
-    if (is_present && b.sink != nullptr) {
-      sink = b.sink[row_begin(args_, kTensorSink, row_)];
-    }
+    if (b.sink != nullptr) sink = b.sink[row_begin(args_, kTensorSink, row_)];
+#if SOFTMAX_BULK_COPY
+    // What has been asked for comes meanwhile.
+    const ClusterMail mail(mail_, args_.row_blocks, rank_);
+    if (args_.row_blocks > 1) mail.open();
+#endif
     const bool is_usual = RowScaling::of(scale).is_usual;
     // Of v itself, where that is what is held.
     const RowScaling scaling = RowScaling::of(kIsAdded ? 1.0 : scale);
-    held_.take(length_of(row), stage, scale);
     // Of this block's part of the row, which is all of it but in a cluster.
     const float part_max = team_.part_max(held_.max(), 0);
     // What rounding has taken from it.
@@ -472,10 +411,10 @@ class RowsCall {
     // Where lanes of a warp have other rows, they go along: all of them shuffle.
     RowSums apart = {0.0, 0.0f};
     if (needs_apart) {
-      apart =
-          team_.part_sum(held_.template sum_apart<ScaledTerms::kTermsTogether>(
-                             part_max, [&](float v, float low) { return term_of(terms, v, low); }),
-                         0);
+      apart = team_.part_sum(
+          held_.template sum_apart<ScaledTerms::kTermsTogether>(
+              part_max, part_low, [&](float v, float low) { return term_of(terms, v, low); }),
+          0);
     }
     double plain = 0.0;
     if (needs_plain) {
@@ -497,9 +436,9 @@ class RowsCall {
     bool is_wide = !is_usual || !terms.is_near();
 #if SOFTMAX_BULK_COPY
     if (args_.row_blocks > 1) {
-      mail_.exchange({apart.others, plain, part_max, apart.ones, is_wide ? 1.0f : 0.0f, part_low},
-                     static_cast<unsigned>(round));
-      const ClusterPart part = mail_.of_lane(static_cast<unsigned>(round));
+      mail.exchange({apart.others, plain, part_max, apart.ones, is_wide ? 1.0f : 0.0f, part_low},
+                    0);
+      const ClusterPart part = mail.of_lane(0);
       is_wide = __any_sync(kFullWarp, part.is_wide != 0.0f);
       max = lanes_max_or_nan(part.max, kWarpThreads);
       if (kIsAdded) {
@@ -533,9 +472,9 @@ class RowsCall {
     }
 #endif
     // An infinite v may be one in float32 alone.
-    is_wide = is_present && (is_wide || (kIsAdded && !is_finite(max) && max == max));
+    is_wide = is_present_ && (is_wide || (kIsAdded && !is_finite(max) && max == max));
     if (is_wide) return RowRest::kWide;
-    if (!is_present) return RowRest::kNothing;
+    if (!is_present_) return RowRest::kNothing;
     if (args_.general.given_stats) return run_given(terms, max, scaling.size);
     const double row_reference = double(exponent) * kLn2;
     if (needs_plain) {
@@ -563,7 +502,7 @@ class RowsCall {
     const float nothing = args_.is_log ? -Limits<float>::infinity() : 0.0f;
     const float nan = Limits<float>::infinity() - Limits<float>::infinity();
     held_.change([&](float, float) { return is_zero ? nothing : nan; });
-    held_.store(row_);
+    held_.store();
     return true;
   }
   __device__ __forceinline__ void write_softmax(float max, double sink, double total,
@@ -571,7 +510,7 @@ class RowsCall {
     if (write_extreme(max, sink)) return;
     if (sink > -Limits<double>::infinity()) total += 0x1p64 * exp(sink - reference);
     scale_terms(part_scale / total);
-    held_.store(row_);
+    held_.store();
   }
   __device__ __forceinline__ void write_log(float max, float max_low, double sink, double reference,
                                             const RowScaling &scaling, const RowSums &apart) {
@@ -587,7 +526,7 @@ class RowsCall {
     held_.change([&](float v, float low) {
       return scaled_log_value(v, max, scaling, log_sum) + (low - max_low);
     });
-    held_.store(row_);
+    held_.store();
   }
 
   static __device__ __forceinline__ float term_of(const ScaledTerms &terms, float v, float low) {
@@ -630,82 +569,43 @@ class RowsCall {
       held_.change([&](float v, float low) { return term_of(terms, v, low); });
       scale_terms(exp(terms.reference() - given_max) / given_sum * 0x1p-64);
     }
-    held_.store(row_);
+    held_.store();
     return RowRest::kNothing;
   }
 
-  __device__ __forceinline__ std::int64_t length_of(std::int64_t row) const {
-    return row < args_.layout().rows ? row_length(args_, row) : 0;
-  }
-
   const GeneralArgs &args_;
-  RowsScratch (&scratch_)[2];
-  RowTeam team_;
-#if SOFTMAX_BULK_COPY
-  const ClusterMail mail_;
-#endif
-  Held held_;
-  std::int64_t row_ = 0;
-  float row_scale_ = 1.0f;
+  const RowTeam team_;
+  RowsMail &mail_;
+  const bool is_present_;
+  const std::int64_t row_;
   const int rank_;
+  HeldRow<X, kPacks, kIsAdded> held_;
 };
 
 // A block is row_threads threads a row by as many rows as blockDim.y; more than one row only where
-// they are lanes of a warp. Blocks go on to further rows.
+// they are lanes of a warp.
 //
-// What a row is left with is done by functions, and outside of the loop over rows, which begins
-// anew with the next one: a call in it would take registers from all rows.
+// What a row is left with is done by functions, at the end: a call between loading and storing
+// would take registers from all rows.
 template <typename X, int kPacks, bool kIsAdded>
-__global__ void __launch_bounds__(kRowsMostThreads,
-                                  HeldRow<X, kPacks, kIsAdded>::kValues > 16 ? 1 : 2)
+__global__ void __maxnreg__((kRowsRegisters<X, kPacks>))
     general_rows_kernel(const __grid_constant__ GeneralArgs args) {
-  extern __shared__ __align__(16) unsigned char slots[];
-  __shared__ RowsScratch scratch[2];
+  __shared__ RowsScratch scratch;
   __shared__ TeamScratch wide_scratch;
-  __shared__ int round_of_warp[kRowsMostThreads / kWarpThreads];
-  using Call = RowsCall<X, kPacks, kIsAdded>;
-  constexpr int kStages = Call::Held::kStages;
   __shared__ RowsMail mail;
+  // A power of two of them.
+  const int rank = static_cast<int>(blockIdx.x) & (args.row_blocks - 1);
+  const int team = static_cast<int>(blockIdx.x >> (__ffs(args.row_blocks) - 1));
+  const std::int64_t row = std::int64_t{team} * blockDim.y + threadIdx.y;
+  RowNumbers numbers;
+  const RowRest rest = RowsCall<X, kPacks, kIsAdded>(args, scratch, mail, row, rank).run(&numbers);
 #if SOFTMAX_BULK_COPY
-  if (args.row_blocks > 1) ClusterMail(mail, args.row_blocks, 0).open();
+  // Nobody leaves whose shared memory others still write to.
+  if (args.row_blocks > 1) cuda::ptx::barrier_cluster_arrive(cuda::ptx::sem_relaxed);
 #endif
-  const int warp = static_cast<int>(threadIdx.y * blockDim.x + threadIdx.x) / kWarpThreads;
-  for (int round = -1;;) {
-    RowNumbers numbers;
-    RowRest rest = RowRest::kNothing;
-    std::int64_t row;
-    {
-      const int rank = static_cast<int>(blockIdx.x % args.row_blocks);
-      const std::int64_t step = std::int64_t{gridDim.x / args.row_blocks} * blockDim.y;
-      row = std::int64_t{blockIdx.x / args.row_blocks} * blockDim.y + threadIdx.y;
-      Call call(args, scratch, mail, rank, slots);
-      if (round < 0) {
-#pragma unroll 1
-        for (int i = 0; i < kStages - 1; ++i) call.ask(row + i * step, i);
-        round = 0;
-      }
-      row += round * step;
-      int stage = round % kStages;
-      call.expect(row);
-      // Rows of lanes: the first one decides for the warp.
-#pragma unroll 1
-      for (; row - threadIdx.y < args.layout().rows; row += step, ++round) {
-        // Into the slots that were read last.
-        call.ask(row + (kStages - 1) * step, stage == 0 ? kStages - 1 : stage - 1);
-        rest = call.run(row, step, stage, round, &numbers);
-        if (__any_sync(kFullWarp, rest != RowRest::kNothing)) break;
-        stage = stage == kStages - 1 ? 0 : stage + 1;
-      }
-      if (row - threadIdx.y >= args.layout().rows) break;
-    }
-    if (threadIdx.x % kWarpThreads == 0) round_of_warp[warp] = round;
-    finish_row(args, row, rest, numbers, &wide_scratch);
-    __syncwarp();
-    round = round_of_warp[warp] + 1;
-  }
+  finish_row(args, row, rest, numbers, &wide_scratch);
 #if SOFTMAX_BULK_COPY
-  // The others may still read this block's shared memory.
-  if (args.row_blocks > 1) cooperative_groups::this_cluster().sync();
+  if (args.row_blocks > 1) cuda::ptx::barrier_cluster_wait(cuda::ptx::sem_acquire);
 #endif
 }
 

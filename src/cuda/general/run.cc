@@ -24,8 +24,7 @@ dim3 grid_of(std::int64_t blocks) {
 
 // Blocks that are resident at once, each of which goes on to further rows; or, for gradients, a
 // team for every row.
-void plan_rows(const DeviceCaps &caps, const Policy &policy, const Problem &problem,
-               GeneralLaunch *launch) {
+void plan_rows(const Policy &policy, const Problem &problem, GeneralLaunch *launch) {
   const General &general = launch->args.general;
   if (general.is_backward()) {
     launch->kernel = general_backward_kernel_for(
@@ -38,13 +37,7 @@ void plan_rows(const DeviceCaps &caps, const Policy &policy, const Problem &prob
                        static_cast<unsigned>(policy.rows_per_block));
   launch->smem_bytes = static_cast<std::size_t>(policy.smem_bytes);
   const std::int64_t teams = (problem.rows + policy.rows_per_block - 1) / policy.rows_per_block;
-  std::int64_t at_once = teams;
-  if (policy.blocks_per_sm > 0) {
-    const std::int64_t resident =
-        std::int64_t{caps.sm_count} * policy.blocks_per_sm / policy.row_blocks;
-    at_once = std::min(teams, std::max<std::int64_t>(1, resident));
-  }
-  launch->grid = grid_of(at_once * policy.row_blocks);
+  launch->grid = grid_of(teams * policy.row_blocks);
   launch->cluster = static_cast<unsigned>(policy.cluster);
   launch->args.row_blocks = policy.row_blocks;
 }
@@ -113,7 +106,7 @@ GeneralLaunch plan(const DeviceCaps &caps, const Policy &policy, const Problem &
   } else if (policy.algo == SOFTMAX_ALGO_COLUMN) {
     plan_column(caps, policy, problem, &launch);
   } else {
-    plan_rows(caps, policy, problem, &launch);
+    plan_rows(policy, problem, &launch);
   }
   return launch;
 }
