@@ -68,6 +68,13 @@ class Graph {
   cudaGraphExec_t executable_ = nullptr;
 };
 
+// From ordinary memory, and there on return: cudaMemcpy returns when it has read all of it, and what
+// other streams do then may come first.
+inline void to_device(void *to, const void *from, std::size_t bytes) {
+  must(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice));
+  must(cudaStreamSynchronize(cudaStreamLegacy));
+}
+
 // Device memory for floats.
 class DeviceFloats {
  public:

@@ -16,7 +16,7 @@ class Array {
  public:
   explicit Array(const std::vector<T> &values) : count_(values.size()) {
     must(cudaMalloc(&memory_, count_ * sizeof(T)));
-    must(cudaMemcpy(memory_, values.data(), count_ * sizeof(T), cudaMemcpyHostToDevice));
+    to_device(memory_, values.data(), count_ * sizeof(T));
   }
   Array(std::size_t count, T value) : Array(std::vector<T>(count, value)) {}
   ~Array() { must(cudaFree(memory_)); }

@@ -372,7 +372,7 @@ TEST_CASE("a captured call on rows in bulk replays to the same bits", "[bulk][gr
     const Elements x = make_input(types.x, rows, cols, Pattern::kNormal3, 88);
     const Reference reference = make_reference(x, rows, cols);
     DeviceFloats from(rows * cols), to(rows * cols);
-    must(cudaMemcpy(from.data(), x.bytes.data(), x.bytes.size(), cudaMemcpyHostToDevice));
+    to_device(from.data(), x.bytes.data(), x.bytes.size());
     for (const softmax_algo_t algo : bulk_algorithms(types, cols)) {
       const Problem problem = problem_of(algo, types, rows, cols, false);
       const auto enqueue = [&] {
@@ -415,8 +415,7 @@ TEST_CASE("two streams at once may have rows that fill the card", "[bulk][stream
     DeviceFloats to[2] = {DeviceFloats(kRows * cols), DeviceFloats(kRows * cols)};
     const Problem problem = problem_of(SOFTMAX_ALGO_GRID, types, kRows, cols, false);
     for (int i = 0; i < 2; ++i) {
-      must(cudaMemcpy(from[i].data(), inputs[i].bytes.data(), from[i].bytes(),
-                      cudaMemcpyHostToDevice));
+      to_device(from[i].data(), inputs[i].bytes.data(), from[i].bytes());
       must(cudaMemset(to[i].data(), 0x5a, to[i].bytes()));
     }
     must(cudaDeviceSynchronize());

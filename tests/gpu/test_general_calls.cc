@@ -236,7 +236,7 @@ TEST_CASE("general: a graph that is replayed takes what its buffers then hold",
       for (const std::size_t shift : {0, 13}) {
         std::vector<float> values = ramp(kCount + 13);
         values.erase(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(shift));
-        must(cudaMemcpy(x.data(), values.data(), kCount * 4, cudaMemcpyHostToDevice));
+        to_device(x.data(), values.data(), kCount * 4);
         graph.launch(device().stream());
         args.y = eager.data();
         REQUIRE(execute(desc, args, algo) == SOFTMAX_SUCCESS);

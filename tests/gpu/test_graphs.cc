@@ -29,7 +29,7 @@ struct Work {
         input(make_input(SOFTMAX_DTYPE_F32, rows_, cols_, Pattern::kNormal3, 41)),
         x(rows_ * cols_),
         y(rows_ * cols_) {
-    must(cudaMemcpy(x.data(), input.bytes.data(), input.bytes.size(), cudaMemcpyHostToDevice));
+    to_device(x.data(), input.bytes.data(), input.bytes.size());
     poison();
   }
   void poison() {

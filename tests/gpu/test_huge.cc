@@ -58,7 +58,7 @@ TEST_CASE("offsets beyond 2^32 elements are right in every algorithm", "[huge][m
   auto *x = static_cast<unsigned char *>(device().allocate(kBytes));
   auto *y = static_cast<unsigned char *>(device().allocate(kBytes));
   REQUIRE((x != nullptr && y != nullptr));
-  must(cudaMemcpy(x, block.bytes.data(), block.bytes.size(), cudaMemcpyHostToDevice));
+  to_device(x, block.bytes.data(), block.bytes.size());
   repeat(x, block.bytes.size(), kBytes);
 
   const Bound bound = promised_bound(SOFTMAX_DTYPE_BF16);
@@ -100,7 +100,7 @@ TEST_CASE("more than 2^31 rows are right in every algorithm", "[huge][mistakes]"
   constexpr std::int64_t kWindow = 65536;
   Elements window(SOFTMAX_DTYPE_BF16, kWindow);
   for (std::int64_t j = 0; j < kWindow; ++j) window.set(j, static_cast<double>(j % 201 - 100));
-  must(cudaMemcpy(x, window.bytes.data(), window.bytes.size(), cudaMemcpyHostToDevice));
+  to_device(x, window.bytes.data(), window.bytes.size());
   repeat(x, window.bytes.size(), kBytes);
   const std::int64_t special[] = {3,
                                   kRows / 3,
@@ -111,8 +111,7 @@ TEST_CASE("more than 2^31 rows are right in every algorithm", "[huge][mistakes]"
   Elements one(SOFTMAX_DTYPE_BF16, 1);
   for (const std::int64_t row : special) {
     one.set(0, row % 2 == 0 ? HUGE_VAL : -HUGE_VAL);
-    must(cudaMemcpy(x + static_cast<std::size_t>(row) * 2, one.bytes.data(), 2,
-                    cudaMemcpyHostToDevice));
+    to_device(x + static_cast<std::size_t>(row) * 2, one.bytes.data(), 2);
   }
 
   for (const softmax_algo_t algo : device().algorithms()) {
@@ -169,8 +168,7 @@ TEST_CASE("a row of 2^32 columns is right, and what is -inf in it stays nothing"
   for (const bool is_log : {false, true}) {
     must(cudaMemset(x, 0, kBytes));
     for (const std::int64_t col : empty) {
-      must(cudaMemcpy(x + static_cast<std::size_t>(col) * 2, nothing.bytes.data(), 2,
-                      cudaMemcpyHostToDevice));
+      to_device(x + static_cast<std::size_t>(col) * 2, nothing.bytes.data(), 2);
     }
     Problem problem;
     problem.algo = SOFTMAX_ALGO_AUTO;

@@ -44,7 +44,7 @@ class Chain {
   // NaN everywhere but in the first buffer: whoever comes too early takes it on.
   void reset() const {
     must(cudaMemset(values_.data(), 0xff, values_.bytes()));
-    must(cudaMemcpy(values_.data(), x_.bytes.data(), x_.bytes.size(), cudaMemcpyHostToDevice));
+    to_device(values_.data(), x_.bytes.data(), x_.bytes.size());
     must(cudaDeviceSynchronize());
   }
   // Log-softmax and softmax in turn. Before each, a call of few threads, which lets it begin early,

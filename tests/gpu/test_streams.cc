@@ -47,7 +47,7 @@ void check_order(softmax_algo_t algo, std::int64_t rows, std::int64_t cols, cuda
   const Elements x = make_input(SOFTMAX_DTYPE_F32, rows, cols, Pattern::kNormal3, 31);
   const Reference reference = make_reference(x, rows, cols);
   DeviceFloats source(rows * cols), work(rows * cols), result(rows * cols);
-  must(cudaMemcpy(source.data(), x.bytes.data(), x.bytes.size(), cudaMemcpyHostToDevice));
+  to_device(source.data(), x.bytes.data(), x.bytes.size());
   // CUDA may have to wait for the device when it loads a kernel for its first call.
   must(cudaMemset(work.data(), 0, work.bytes()));
   CHECK(softmax_forward(handle, algo, work.data(), rows, cols, stream) == SOFTMAX_SUCCESS);

@@ -37,7 +37,7 @@ void check_workspaces(std::int64_t rows) {
   const Stream stream;
   const Elements input = make_input(SOFTMAX_DTYPE_F32, rows, kCols, Pattern::kNormal3, 91);
   DeviceFloats x(rows * kCols), y(rows * kCols), memory(kMemoryBytes / 4);
-  must(cudaMemcpy(x.data(), input.bytes.data(), x.bytes(), cudaMemcpyHostToDevice));
+  to_device(x.data(), input.bytes.data(), x.bytes());
   auto *const bytes = reinterpret_cast<unsigned char *>(memory.data());
 
   const struct {
