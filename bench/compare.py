@@ -307,7 +307,9 @@ def print_tables(path):
     lines = records.read(path)
     if not lines:
         stop(f"{path} holds no result")
-    if "candidate" in lines[0]:
+    if "work" in lines[0]:
+        print(tables.general_page(lines), end="")
+    elif "candidate" in lines[0]:
         print(tables.page(lines), end="")
     else:
         from compare import dram

@@ -187,5 +187,42 @@ def page(lines):
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
+GENERAL_HEADER = ["work", "types", "copy us", "ours", "by", "PyTorch", "torch.compile", "must reach",
+                  "ulp", "target"]
+
+
+def general_rows(lines):
+    """Of the general call's lines, the newest of each work, type and candidate: shares of copy speed.
+    A target is met where the share is and no peer is faster."""
+    works = {}
+    for line in lines:
+        works.setdefault((line["work"], line["dtype"]), {})[line["candidate"]] = line
+    table = []
+    for (work, dtype), by in works.items():
+        ours = by.get("ours", {})
+        peers_share = {name: by[name]["share"] for name in ("pytorch", "compile")
+                       if by.get(name, {}).get("status") == "ok"}
+        shown = {name: f"{peers_share[name]:.2f}" if name in peers_share else NONE
+                 for name in ("pytorch", "compile")}
+        need = next(iter(by.values()))["need"]
+        if ours.get("status") != "ok":
+            verdict_words = f"FAILED: {ours.get('reason', 'not measured')}"
+        else:
+            words = [] if ours["share"] >= need else [f"{ours['share']:.2f} < {need:.2f}"]
+            words += [f"{name} faster" for name, share in peers_share.items()
+                      if share > ours["share"]]
+            verdict_words = ", ".join(words) or "met"
+        table.append([work, dtype, f"{next(iter(by.values()))['copy_us']:.0f}",
+                      f"{ours['share']:.2f}" if "share" in ours else NONE, ours.get("algo", NONE),
+                      shown["pytorch"], shown["compile"], f"{need:.2f}",
+                      f"{ours['max_ulp']:.2f}" if "max_ulp" in ours else NONE, verdict_words])
+    return table
+
+
+def general_page(lines):
+    """The same for the docs."""
+    return caption(lines) + "\n\n" + markdown(GENERAL_HEADER, general_rows(lines)) + "\n"
+
+
 def now():
     return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -223,9 +223,9 @@ def in_flight(results):
         rows))
 
 
-def compare(results):
-    """This library beside others: the page that bench/compare.py makes of its results."""
-    path = results.folder / "compare.jsonl"
+def compared(results, file, page):
+    """What bench/compare.py makes of one of its files of results."""
+    path = results.folder / file
     if not path.is_file():
         return NOT_MEASURED
     bench = str(pathlib.Path(__file__).resolve().parent.parent.parent / "bench")
@@ -233,12 +233,13 @@ def compare(results):
         sys.path.insert(0, bench)
     from compare import records
     from compare import tables as pages
-    return pages.page(records.read(path)).rstrip("\n")
+    return getattr(pages, page)(records.read(path)).rstrip("\n")
 
 
 BLOCKS = {
     "auto": auto,
-    "compare": compare,
+    "compare": lambda results: compared(results, "compare.jsonl", "page"),
+    "general": lambda results: compared(results, "general.jsonl", "general_page"),
     "in-flight": in_flight,
     "headline": headline,
     "counters": counters,

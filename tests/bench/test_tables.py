@@ -69,3 +69,21 @@ def test_the_docs_page_is_markdown_with_a_caption(record):
     assert text.startswith("NVIDIA Stand-In, driver 1.2, 2000-01-02, source `0123456789abcdef`")
     assert "### cold: f32, cold" in text
     assert "| 1024 | 0.08 | 0.990 | triton | 0.667 |" in text
+
+
+def general_line(candidate, share, need=0.9, **fields):
+    return {"work": "masked 8x16", "dtype": "f32", "candidate": candidate, "need": need,
+            "copy_us": 90.0, "status": "ok", "share": share, "us": 90.0 / share, "max_ulp": 1.5,
+            **fields}
+
+
+def test_a_work_of_the_general_call_is_judged_by_its_share_and_its_peers():
+    def verdict(*lines):
+        return tables.general_rows(lines)[0][-1]
+
+    assert verdict(general_line("ours", 0.95, algo="block"), general_line("pytorch", 0.2)) == "met"
+    assert verdict(general_line("ours", 0.85), general_line("pytorch", 0.2)) == "0.85 < 0.90"
+    assert verdict(general_line("ours", 0.95), general_line("compile", 0.97)) == "compile faster"
+    assert "FAILED: a NaN" in verdict(general_line("ours", 0.95, status="failed", reason="a NaN"))
+    rows = tables.general_rows([general_line("ours", 0.5), general_line("ours", 0.95)])
+    assert len(rows) == 1 and rows[0][-1] == "met"  # the newest counts
