@@ -50,6 +50,21 @@ Elements first_rows(const Elements &x, std::int64_t cols, std::int64_t rows) {
   return part;
 }
 
+Elements run_or_fail(Runner *runner, const Problem &problem, const Elements &x) {
+  std::string failure;
+  Elements y = runner->run(problem, x, &failure);
+  INFO(to_text(problem) << " " << failure);
+  CHECK(failure.empty());
+  return y;
+}
+
+void check_bits(Runner *runner, const Problem &problem, const Elements &x,
+                const Elements &expected) {
+  const Elements y = run_or_fail(runner, problem, x);
+  INFO(to_text(problem));
+  CHECK(y.bytes == expected.bytes);
+}
+
 // Every offset of x from a 16-byte word, in place, with y offset alike and with y offset otherwise.
 template <typename Body>
 void over_offsets(Problem problem, Body body) {
@@ -109,13 +124,9 @@ TEST_CASE("rows in bulk have the same bits at every address", "[bulk][bits]") {
         for (const bool is_log : {false, true}) {
           const Problem aligned = problem_of(algo, types, kRows, cols, is_log);
           CHECK(runner.check(aligned, x, reference) == "");
-          std::string failure;
-          const Elements expected = runner.run(aligned, x, &failure);
-          over_offsets(aligned, [&](const Problem &problem) {
-            const Elements y = runner.run(problem, x, &failure);
-            INFO(to_text(problem) << " " << failure);
-            CHECK((failure.empty() && y.bytes == expected.bytes));
-          });
+          const Elements expected = run_or_fail(&runner, aligned, x);
+          over_offsets(aligned,
+                       [&](const Problem &problem) { check_bits(&runner, problem, x, expected); });
         }
       }
     }
@@ -132,16 +143,12 @@ TEST_CASE("bits of rows in bulk do not depend on M", "[bulk][bits]") {
       const Elements x = make_input(types.x, kMostRows, cols, Pattern::kNormal3, 83);
       for (const softmax_algo_t algo : bulk_algorithms(types, cols)) {
         const bool is_log = (algo + pair) % 2 == 0;
-        std::string failure;
         const Elements all =
-            runner.run(problem_of(algo, types, kMostRows, cols, is_log), x, &failure);
-        CHECK(failure == "");
+            run_or_fail(&runner, problem_of(algo, types, kMostRows, cols, is_log), x);
         for (const std::int64_t rows : {1, 2, 7}) {
           Problem part = problem_of(algo, types, rows, cols, is_log);
           part.x_offset = static_cast<int>(rows);
-          const Elements y = runner.run(part, first_rows(x, cols, rows), &failure);
-          INFO(to_text(part) << " " << failure);
-          CHECK((failure.empty() && y.bytes == first_rows(all, cols, rows).bytes));
+          check_bits(&runner, part, first_rows(x, cols, rows), first_rows(all, cols, rows));
         }
       }
     }
@@ -175,14 +182,11 @@ TEST_CASE("tiles of whole words are right, and have the same bits at every addre
         for (const bool is_log : {false, true}) {
           const Problem aligned = problem_of(algo, types, rows, cols, is_log);
           CHECK(runner.check(aligned, x, reference) == "");
-          std::string failure;
-          const Elements expected = runner.run(aligned, x, &failure);
+          const Elements expected = run_or_fail(&runner, aligned, x);
           over_offsets(aligned, [&](const Problem &problem) {
             // One of each kind: both aligned, one of them, neither.
             if (problem.x_offset > 1 && problem.x_offset + problem.y_offset != 16) return;
-            const Elements y = runner.run(problem, x, &failure);
-            INFO(to_text(problem) << " " << failure);
-            CHECK((failure.empty() && y.bytes == expected.bytes));
+            check_bits(&runner, problem, x, expected);
           });
         }
       }
@@ -203,15 +207,11 @@ TEST_CASE("bits of rows of whole words do not depend on M, whoever AUTO takes", 
       const Elements x = make_input(types.x, most, cols, Pattern::kNormal3, 92);
       for (const softmax_algo_t algo : kTileOrAuto) {
         const bool is_log = (words + algo) % 2 == 0;
-        std::string failure;
-        const Elements all = runner.run(problem_of(algo, types, most, cols, is_log), x, &failure);
-        CHECK(failure == "");
+        const Elements all = run_or_fail(&runner, problem_of(algo, types, most, cols, is_log), x);
         for (const std::int64_t rows : {std::int64_t{1}, many - 1, many, 2 * many}) {
           Problem part = problem_of(algo, types, rows, cols, is_log);
           part.x_offset = static_cast<int>(rows % 2);
-          const Elements y = runner.run(part, first_rows(x, cols, rows), &failure);
-          INFO(to_text(part) << " " << failure);
-          CHECK((failure.empty() && y.bytes == first_rows(all, cols, rows).bytes));
+          check_bits(&runner, part, first_rows(x, cols, rows), first_rows(all, cols, rows));
         }
       }
     }

@@ -8,16 +8,6 @@
 #include "support/inputs.h"
 
 namespace softmax_test {
-namespace {
-
-GeneralCase case_of(const GeneralShape &shape) {
-  GeneralCase c;
-  c.shape = shape.shape;
-  c.axis = shape.axis;
-  return c;
-}
-
-}  // namespace
 
 TEST_CASE("general: every layout of x and y, every axis, every operation", "[general]") {
   GeneralCalls calls(device());
@@ -74,17 +64,9 @@ TEST_CASE("general: every mix of mask, scale, soft-cap, sink and operation", "[g
   GeneralCalls calls(device());
   for (int variant = 0; variant < kVariants; ++variant) {
     for (int k = 0; k < 3; ++k) {
-      GeneralCase c = case_of(general_shapes()[static_cast<std::size_t>((variant + 4 * k) % 11)]);
-      c.x_lie = kLies[(variant / 3 + k) % 4];
-      c.y_lie = kLies[(variant / 5 + k) % 4];
-      c.mask_lie = kLies[(variant / 7 + k) % 4];
-      c.x_dtype = kEveryType[(variant + k) % 6];
-      c.y_dtype = kEveryType[(variant / 2 + 3 * k) % 6];
-      c.seed = static_cast<std::uint64_t>(variant);
+      GeneralCase c = mixed_case(variant, k);
       c.gap = variant % 2 == 0 ? 0xff : 0xa5;
       c.offset = variant % 3;
-      vary(&c, variant);
-      if (k == 1) c.has_stats = true;
       calls.check_in_both_places(c);
     }
   }
@@ -114,15 +96,8 @@ TEST_CASE("general: every mix of mask, scale, soft-cap, sink and operation on de
 TEST_CASE("general: given statistics: the last pass alone", "[general]") {
   GeneralCalls calls(device());
   for (int variant = 0; variant < kVariants; ++variant) {
-    GeneralCase c = case_of(general_shapes()[static_cast<std::size_t>(variant % 11)]);
-    vary(&c, variant);
+    GeneralCase c = given_stats_case(variant);
     if (c.op == SOFTMAX_OP_STATS) continue;
-    c.x_lie = kLies[variant / 3 % 4];
-    c.x_dtype = kEveryType[variant % 6];
-    c.y_dtype = kEveryType[variant / 4 % 6];
-    c.given_stats = true;
-    c.has_stats = variant % 2 == 0;  // lse
-    c.seed = static_cast<std::uint64_t>(variant + 77);
     calls.check_in_both_places(c);
     c.shape = {1 + variant % 4, variant % 3 == 0 ? 5000 : 300};
     c.axis = -1;

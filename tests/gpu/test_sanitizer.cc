@@ -252,27 +252,21 @@ TEST_CASE("no kernel with a row in registers leaves a tensor at any address", "[
 }
 
 TEST_CASE("no kernel of the general call leaves its buffers or races", "[sanitizer]") {
-  struct Shape {
-    std::vector<std::int64_t> shape;
-    int axis;
-  };
   // Rows for a warp, a block and a cluster; columns with little, some and much beside them.
-  const Shape shapes[] = {{{5, 3}, 1},     {{3, 33}, 1},      {{3, 257}, 1}, {{2, 1025}, 1},
-                          {{2, 4099}, 1},  {{2, 20001}, 1},   {{5, 3}, 0},   {{33, 9}, 0},
-                          {{2, 70, 3}, 1}, {{2, 130, 40}, 1}, {{1100, 5}, 0}};
+  const GeneralShape shapes[] = {{{5, 3}, 1},     {{3, 33}, 1},      {{3, 257}, 1}, {{2, 1025}, 1},
+                                 {{2, 4099}, 1},  {{2, 20001}, 1},   {{5, 3}, 0},   {{33, 9}, 0},
+                                 {{2, 70, 3}, 1}, {{2, 130, 40}, 1}, {{1100, 5}, 0}};
   constexpr softmax_dtype_t kTypes[][2] = {
       {SOFTMAX_DTYPE_F32, SOFTMAX_DTYPE_F32},     {SOFTMAX_DTYPE_BF16, SOFTMAX_DTYPE_BF16},
       {SOFTMAX_DTYPE_F16, SOFTMAX_DTYPE_F16},     {SOFTMAX_DTYPE_F64, SOFTMAX_DTYPE_F64},
       {SOFTMAX_DTYPE_F8_E4M3, SOFTMAX_DTYPE_F32}, {SOFTMAX_DTYPE_F32, SOFTMAX_DTYPE_F8_E5M2}};
   GeneralCalls calls(device(), How::kExactly);
   int turn = 0;
-  for (const Shape &shape : shapes) {
+  for (const GeneralShape &shape : shapes) {
     for (const int kind : {0, 1, 2, 3, 4}) {
       for (const int task : {0, 1, 2, 3, 4}) {
         ++turn;
-        GeneralCase c;
-        c.shape = shape.shape;
-        c.axis = shape.axis;
+        GeneralCase c = case_of(shape);
         c.mask_kind = kind;
         if (kind == SOFTMAX_MASK_CAUSAL && c.axis == 0) c.mask_kind = SOFTMAX_MASK_NONE;
         c.causal_offset = c.cols() / 2;

@@ -28,9 +28,7 @@ TEST_CASE("every layout of x and y, every axis: softmax, log-softmax and statist
   for (const GeneralShape &shape : general_shapes()) {
     for (const Lie x_lie : kLies) {
       for (const Lie y_lie : kLies) {
-        GeneralCase c;
-        c.shape = shape.shape;
-        c.axis = shape.axis;
+        GeneralCase c = case_of(shape);
         c.x_lie = x_lie;
         c.y_lie = y_lie;
         for (const int op : {0, 1, 2}) {
@@ -55,9 +53,7 @@ TEST_CASE("every pair of types", "[general]") {
   for (const softmax_dtype_t x : kEveryType) {
     for (const softmax_dtype_t y : kEveryType) {
       for (const GeneralShape &shape : general_shapes()) {
-        GeneralCase c;
-        c.shape = shape.shape;
-        c.axis = shape.axis;
+        GeneralCase c = case_of(shape);
         c.x_dtype = x;
         c.y_dtype = y;
         c.seed = static_cast<std::uint64_t>(x * 10 + y);
@@ -80,19 +76,7 @@ TEST_CASE("every mix of mask, scale, soft-cap, sink and operation", "[general]")
   const CpuHandle handle;
   for (int variant = 0; variant < kVariants; ++variant) {
     for (int k = 0; k < 3; ++k) {
-      GeneralCase c;
-      const GeneralShape &shape =
-          general_shapes()[static_cast<std::size_t>((variant + 4 * k) % 11)];
-      c.shape = shape.shape;
-      c.axis = shape.axis;
-      c.x_lie = kLies[(variant / 3 + k) % 4];
-      c.y_lie = kLies[(variant / 5 + k) % 4];
-      c.mask_lie = kLies[(variant / 7 + k) % 4];
-      c.x_dtype = kEveryType[(variant + k) % 6];
-      c.y_dtype = kEveryType[(variant / 2 + 3 * k) % 6];
-      c.seed = static_cast<std::uint64_t>(variant);
-      vary(&c, variant);
-      if (k == 1) c.has_stats = true;
+      GeneralCase c = mixed_case(variant, k);
       check(handle, c);
       c.in_place = c.op != SOFTMAX_OP_STATS && c.x_lie == c.y_lie && c.x_dtype == c.y_dtype;
       if (c.in_place) check(handle, c);
@@ -125,19 +109,8 @@ TEST_CASE("long rows, in parts, in every layout", "[general]") {
 TEST_CASE("given statistics: the last pass alone", "[general]") {
   const CpuHandle handle;
   for (int variant = 0; variant < kVariants; variant += 1) {
-    GeneralCase c;
-    const GeneralShape &shape = general_shapes()[static_cast<std::size_t>(variant % 11)];
-    c.shape = shape.shape;
-    c.axis = shape.axis;
-    vary(&c, variant);
-    if (c.op == SOFTMAX_OP_STATS) continue;
-    c.x_lie = kLies[variant / 3 % 4];
-    c.x_dtype = kEveryType[variant % 6];
-    c.y_dtype = kEveryType[variant / 4 % 6];
-    c.given_stats = true;
-    c.has_stats = variant % 2 == 0;  // lse
-    c.seed = static_cast<std::uint64_t>(variant + 77);
-    check(handle, c);
+    const GeneralCase c = given_stats_case(variant);
+    if (c.op != SOFTMAX_OP_STATS) check(handle, c);
   }
 }
 

@@ -136,6 +136,38 @@ const std::vector<GeneralShape> &general_shapes() {
   return all;
 }
 
+GeneralCase case_of(const GeneralShape &shape) {
+  GeneralCase c;
+  c.shape = shape.shape;
+  c.axis = shape.axis;
+  return c;
+}
+
+GeneralCase mixed_case(int variant, int turn) {
+  GeneralCase c = case_of(general_shapes()[static_cast<std::size_t>((variant + 4 * turn) % 11)]);
+  c.x_lie = kLies[(variant / 3 + turn) % 4];
+  c.y_lie = kLies[(variant / 5 + turn) % 4];
+  c.mask_lie = kLies[(variant / 7 + turn) % 4];
+  c.x_dtype = kEveryType[(variant + turn) % 6];
+  c.y_dtype = kEveryType[(variant / 2 + 3 * turn) % 6];
+  c.seed = static_cast<std::uint64_t>(variant);
+  vary(&c, variant);
+  if (turn == 1) c.has_stats = true;
+  return c;
+}
+
+GeneralCase given_stats_case(int variant) {
+  GeneralCase c = case_of(general_shapes()[static_cast<std::size_t>(variant % 11)]);
+  vary(&c, variant);
+  c.x_lie = kLies[variant / 3 % 4];
+  c.x_dtype = kEveryType[variant % 6];
+  c.y_dtype = kEveryType[variant / 4 % 6];
+  c.given_stats = true;
+  c.has_stats = variant % 2 == 0;  // lse
+  c.seed = static_cast<std::uint64_t>(variant + 77);
+  return c;
+}
+
 GeneralCase backward_case(int variant) {
   static const std::vector<std::pair<std::vector<std::int64_t>, int>> kShapes = {
       {{7}, 0}, {{5, 9}, 1}, {{9, 5}, 0}, {{3, 6, 5}, 1}, {{2, 3, 4, 5}, 2}, {{130, 33}, 1}};

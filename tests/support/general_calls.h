@@ -50,5 +50,13 @@ struct GeneralShape {
   int axis;
 };
 const std::vector<GeneralShape> &general_shapes();
+GeneralCase case_of(const GeneralShape &shape);
+
+// Variant `variant` of vary() on a shape, in layouts and types that change with it; turn 0 to 2
+// gives it three shapes, of which 1 has statistics.
+GeneralCase mixed_case(int variant, int turn);
+// The same on one shape with statistics that are given, and lse for every other one. Not for
+// SOFTMAX_OP_STATS, which takes none.
+GeneralCase given_stats_case(int variant);
 
 }  // namespace softmax_test
