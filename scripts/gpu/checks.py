@@ -1,7 +1,7 @@
-# The steps that check: GPU tests, public reports, Python tests, and the sanitizers.
-import concurrent.futures
+# The steps that check, other than the main test program: public reports, Python tests, sanitizers.
 import importlib.util
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -36,15 +36,21 @@ def read_summary(path: pathlib.Path):
         return None
 
 
-def test_program(context, name, program, limit):
-    """Runs one of the project's own test programs."""
-    path = context.bin / program
-    if not path.is_file():
-        return outcome.Outcome(name, outcome.SKIPPED, f"{program} is not in {context.bin}")
+def beside_others(threads):
+    """For the environment of a program where others want the same cores: idle threads sleep."""
+    return {"OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "passive"}
+
+
+def reports(context, limit):
+    """The public reports. They work in many threads, and cannot be divided."""
+    name = "reports"
+    program = context.bin / "softmax_gpu_reports"
+    if not program.is_file():
+        return outcome.Outcome(name, outcome.SKIPPED, f"{program.name} is not in {context.bin}")
     summary = context.work / f"{name}.json"
     summary.unlink(missing_ok=True)
-    result = process.run([path, "--summary", summary], context.clock.allow(limit), context.log,
-                         cwd=context.root)
+    result = process.run([program, "--summary", summary], context.clock.allow(limit), context.log,
+                         env=beside_others(max(2, (os.cpu_count() or 1) // 2)), cwd=context.root)
     return outcome.judge(name, read_summary(summary), result, context.source_id)
 
 
@@ -88,7 +94,7 @@ def python_tests(context, limit):
          f"--junitxml={report}", tests],
         context.clock.allow(limit), context.log,
         env={"LIBSOFTMAX_PATH": str(context.library), "PYTHONPATH": ":".join(paths),
-             "PYTHONDONTWRITEBYTECODE": "1"},
+             "PYTHONDONTWRITEBYTECODE": "1", **beside_others(2)},
         cwd=context.root)
     return outcome.judge(name, read_junit(report), result)
 
@@ -121,7 +127,7 @@ def sanitize(context, tool, limit):
     result = process.run(
         ["compute-sanitizer", "--tool", tool, "--error-exitcode", "86", program, "[sanitizer]",
          "--summary", summary],
-        context.clock.allow(limit), context.log, cwd=context.root)
+        context.clock.allow(limit), context.log, env=beside_others(2), cwd=context.root)
     judged = outcome.judge(name, read_summary(summary), result, context.source_id)
     findings = sanitizer_findings(result.output)
     judged.details["findings"] = findings
@@ -136,9 +142,3 @@ def sanitize(context, tool, limit):
         judged.status = outcome.FAILED
         judged.note = f"{findings} findings" + (f", the first: {first}" if first else "")
     return judged
-
-
-def sanitizers(context, tools, limit):
-    """All tools side by side: they wait for the host most of the time."""
-    with concurrent.futures.ThreadPoolExecutor(max_workers=len(SANITIZERS)) as pool:
-        return list(pool.map(lambda tool: sanitize(context, tool, limit), tools))

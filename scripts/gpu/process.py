@@ -1,4 +1,5 @@
 # Runs programs under a time limit, with everything they print in one log file.
+import contextlib
 import dataclasses
 import os
 import pathlib
@@ -59,15 +60,17 @@ _under_way: set[subprocess.Popen] = set()  # what `run` has started and not seen
 _ended = threading.Event()
 
 
-def end_on_sigterm(clock: Clock):
+def end_on_signals(clock: Clock):
     """When the run is ended from outside, so are its programs, and nothing else is started: what it
     has found until then is still written."""
     def end(_signal, _frame):
         clock.end()
         _ended.set()
         for process in list(_under_way):
-            os.killpg(process.pid, signal.SIGKILL)
-    signal.signal(signal.SIGTERM, end)
+            with contextlib.suppress(ProcessLookupError):  # another thread has just seen it end
+                os.killpg(process.pid, signal.SIGKILL)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, end)
 
 
 def run(command, limit: float, log: Log, env=None, cwd=None) -> Result:
