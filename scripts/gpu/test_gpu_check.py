@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 import unittest
@@ -110,10 +111,10 @@ class WholeRun(unittest.TestCase):
         self.check("--only", "tests")
         self.assertFalse((self.out / "tests/gpu/record.json").exists())
 
-    def record_of_whole_run(self, **environment):
+    def record_of_whole_run(self, arguments=(), **environment):
         # The Python step fails here where its file or its CUDA is missing, and skips otherwise:
         # either way the rest of the record is what this test looks at.
-        code, output = self.check(steps_skipped=(), **environment)
+        code, output = self.check(*arguments, steps_skipped=(), **environment)
         return code, output, json.loads((self.out / "tests/gpu/record.json").read_text())
 
     def test_a_whole_run_records_every_step(self):
@@ -236,6 +237,35 @@ class WholeRun(unittest.TestCase):
             ends = [line for line in section if line.startswith(("[exit code", "[[Errno"))]
             self.assertEqual(len(ends), 1, section)
         self.assertEqual(sum("--input-file" in section[0] for section in sections), 8 + 1)
+
+    def test_the_pack_has_what_was_written_and_the_log(self):
+        archive = self.folder / "back" / "check.tar.gz"
+        self.record_of_whole_run(arguments=("--pack", archive))
+        with tarfile.open(archive) as tar:
+            held = {member.name: tar.extractfile(member).read() for member in tar.getmembers()}
+        card = "bench/results/NVIDIA_Stand-In"
+        self.assertEqual(set(held), {"tests/gpu/record.json", f"{card}/ladder.jsonl",
+                                     f"{card}/ladder.md", f"{card}/ncu.json",
+                                     "build-gpu/gpu_check/log.txt"})
+        for name in set(held) - {"build-gpu/gpu_check/log.txt"}:
+            self.assertEqual(held[name], (self.out / name).read_bytes())
+        self.assertIn(b"softmax_gpu_tests --input-file", held["build-gpu/gpu_check/log.txt"])
+        self.assertIn(b"wrote ", held["build-gpu/gpu_check/log.txt"])
+        self.assertEqual([path.name for path in archive.parent.iterdir()], [archive.name])
+
+    def test_the_pack_of_a_failed_run_has_its_log(self):
+        archive = self.folder / "check.tar.gz"
+        code, output = self.check("--only", "tests", "--pack", archive, FAKE_FAILED="host cost")
+        self.assertEqual(code, 1, output)
+        with tarfile.open(archive) as tar:
+            self.assertEqual(tar.getnames(), ["build-gpu/gpu_check/log.txt"])
+
+    def test_the_pack_has_the_documents_that_tables_fills(self):
+        archive = self.folder / "documents.tar.gz"
+        code, output = self.check("--tables", "--pack", archive)
+        self.assertEqual(code, 0, output)
+        with tarfile.open(archive) as tar:
+            self.assertIn("docs/algorithms.md", tar.getnames())
 
     def test_sanitizer_findings_and_silence_fail(self):
         for environment in ({"FAKE_RACES": "2"}, {"FAKE_ERRORS": "1"}, {"FAKE_MUTE": "1"}):
