@@ -71,9 +71,10 @@ class WideLogGradient {
  public:
   // `sum`: of dy.
   SOFTMAX_HD WideLogGradient(const GradientSource &from, double s, double sum)
-      : terms_(from.scale, from.max),
-        s_(s),
-        dot_(sum * (terms_.rest() * near_reciprocal(from.sum))) {}
+      : WideLogGradient(WideTerms(from.scale, from.max), s, sum, near_reciprocal(from.sum)) {}
+  // Of y.
+  SOFTMAX_HD WideLogGradient(double s, double sum)
+      : WideLogGradient(WideTerms::of_logs(), s, sum, 1.0) {}
 
   SOFTMAX_HD float operator()(float x, float dy) const {
     return static_cast<float>(fma(-terms_(x), dot_, static_cast<double>(dy)) * s_);
@@ -81,19 +82,42 @@ class WideLogGradient {
   SOFTMAX_HD double dot() const { return dot_; }  // over the given sum
 
  private:
+  SOFTMAX_HD WideLogGradient(const WideTerms &terms, double s, double sum, double factor)
+      : terms_(terms), s_(s), dot_(sum * (terms.rest() * factor)) {}
+
   WideTerms terms_;
   double s_;
   double dot_;
 };
 
-// With float32 exponentials, 1.1 ulp off, which is little where the difference is not small beside
-// p * D: it tells where it is, and those elements are for WideLogGradient.
+// The last step of a narrow log-softmax gradient, for p that is 2^-22 off and less: little where
+// the difference is not small beside p * D. It tells where it is, and those elements are for
+// WideLogGradient.
+class NarrowDifference {
+ public:
+  // How much smaller than p * D a difference may be, for p's error to be 1/100 ulp of it.
+  static constexpr float kLeastBf16 = 0x1p-7f;
+  static constexpr float kLeastF16 = 0x1p-4f;
+
+  SOFTMAX_HD NarrowDifference(double s, double dot, float least)
+      : scale_(static_cast<float>(s)), dot_(-static_cast<float>(dot)), least_(dot_ * least) {}
+
+  SOFTMAX_HD float operator()(float p, float dy, bool *is_hard) const {
+    const float gradient = fmaf(p, dot_, dy);
+    // A NaN is hard. No branch: a predicate is all that there is to it.
+    *is_hard |= !(fabsf(gradient) >= fabsf(p * least_));
+    return gradient * scale_;
+  }
+
+ private:
+  float scale_;
+  float dot_;
+  float least_;
+};
+
+// p from x.
 class NarrowLogGradient {
  public:
-  // `least`: how much smaller than p * D a difference may be, for p's error to be 1/100 ulp of it.
-  static constexpr float kLeastBf16 = 0x1p-8f;
-  static constexpr float kLeastF16 = 0x1p-5f;
-
   SOFTMAX_HD NarrowLogGradient(const GradientSource &from, double s, double dot, float least)
       : NarrowLogGradient(from, s, dot, least, RowScaling::of(from.scale),
                           near_reciprocal(fabs(from.scale))) {}
@@ -102,12 +126,8 @@ class NarrowLogGradient {
   SOFTMAX_HD bool is_near() const { return terms_.is_near(); }
   SOFTMAX_HD float operator()(float x, float dy, bool *is_hard) const {
     x *= sign_;
-    const float p = terms_(x) * 0x1p-64f;
-    const float gradient = fmaf(-p, dot_.lo, fmaf(-p, dot_.hi, dy));
-    // A NaN, which the terms lose, is hard.
-    const bool is_easy = x <= most_ && fabsf(gradient) >= fabsf(p * least_);
-    *is_hard = *is_hard || !is_easy;
-    return gradient * scale_;
+    *is_hard |= !(x <= most_);
+    return difference_(terms_(x) * 0x1p-64f, dy, is_hard);
   }
 
  private:
@@ -116,18 +136,29 @@ class NarrowLogGradient {
       : terms_(static_cast<float>(from.max * to_x), scaling),
         sign_(scaling.sign),
         most_(static_cast<float>((from.max + 40.0) * to_x)),
-        scale_(static_cast<float>(s)) {
-    constexpr double kLog2E = 0x1.71547652b82fep+0;
-    dot_ = TwoFloats::of(dot * wide_power_of_two((terms_.reference() - from.max) * kLog2E));
-    least_ = dot_.hi * least;
-  }
+        difference_(s, dot * wide_power_of_two((terms_.reference() - from.max) * kLog2E), least) {}
+
+  static constexpr double kLog2E = 0x1.71547652b82fep+0;
 
   ScaledTerms terms_;
   float sign_;
-  float most_;  // above it a term is too large
-  float scale_;
-  float least_;
-  TwoFloats dot_;
+  float most_;  // above it a term is too large; a NaN, which the terms lose, is hard, too
+  NarrowDifference difference_;
+};
+
+// p from y.
+class NarrowLogGradientOfLogs {
+ public:
+  static constexpr float kMost = 40.0f;  // of y: whoever has more, or a NaN, is not for this
+
+  SOFTMAX_HD NarrowLogGradientOfLogs(double s, double dot, float least)
+      : difference_(s, dot, least) {}
+  SOFTMAX_HD float operator()(float y, float dy, bool *is_hard) const {
+    return difference_(quick_exp_in_units(y) * 0x1p-64f, dy, is_hard);
+  }
+
+ private:
+  NarrowDifference difference_;
 };
 
 }  // namespace softmax

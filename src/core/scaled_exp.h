@@ -45,7 +45,8 @@ class ScaledTerms {
       : log2_hi_(s.log2_hi), log2_lo_(s.log2_lo), least_(max - kZeroBelow * near_reciprocal(s.hi)) {
     constexpr float kNearLog2 = 0x1p20f;
     const float log2 = max * s.log2_hi;
-    is_near_ = log2 > -kNearLog2 && log2 < kNearLog2;
+    is_near_ = fabsf(log2) < kNearLog2;
+    is_well_near_ = fabsf(log2) < kNearLog2 / 2.0f;
     round_ = kRound + (kUnitExponent - ((log2 + kRound) - kRound));
   }
 
@@ -55,7 +56,8 @@ class ScaledTerms {
         log2_lo_(number[1]),
         least_(number[2]),
         round_(number[3]),
-        is_near_(true) {}
+        is_near_(true),
+        is_well_near_(true) {}
   SOFTMAX_HD void give(float (&number)[4]) const {
     number[0] = log2_hi_;
     number[1] = log2_lo_;
@@ -65,8 +67,14 @@ class ScaledTerms {
 
   // False where the exponents are too large for this.
   SOFTMAX_HD bool is_near() const { return is_near_; }
+  // Beside these, whatever is below and not near is nothing.
+  SOFTMAX_HD bool is_well_near() const { return is_well_near_; }
   // R.
   SOFTMAX_HD float exponent() const { return (kRound - round_) + kUnitExponent; }
+  // What max * s is beyond R, in powers of two: about half of one, at most.
+  SOFTMAX_HD float fraction_of(float max) const {
+    return fmaf(max, log2_lo_, fmaf(max, log2_hi_, -exponent()));
+  }
   // What x * s of a term 1 is.
   SOFTMAX_HD double reference() const {
     constexpr double kLn2 = 0x1.62e42fefa39efp-1;
@@ -80,21 +88,26 @@ class ScaledTerms {
   }
 
   SOFTMAX_HD float operator()(float x) const {
-    x = fmaxf(x, least_);
-    // The exponent sits in the low bits, the others fall off.
-    const float shifted = fmaf(x, log2_hi_, round_);
-    float f = fmaf(x, log2_hi_, round_ - shifted);
-    f = fmaf(x, log2_lo_, f);
+    float shifted;
+    const float f = fraction(x, &shifted);
     return float_of(bits_of(power_of_two_fraction(f)) + (bits_of(shifted) << 23));
   }
-  // Of x + low, low being no more than a rounding of x.
+  // The same with the hardware's power of two, in half of the instructions: at most 2 ulp off.
+  SOFTMAX_HD float quick(float x) const {
+    float shifted;
+    const float f = fraction(x, &shifted);
+    return float_of(bits_of(coarse_power_of_two(f)) + (bits_of(shifted) << 23));
+  }
+  // Both of x + low, low being no more than a rounding of x.
   SOFTMAX_HD float operator()(float x, float low) const {
-    low = x < least_ ? 0.0f : low;
-    x = fmaxf(x, least_);
-    const float shifted = fmaf(x, log2_hi_, round_);
-    float f = fmaf(x, log2_hi_, round_ - shifted);
-    f = fmaf(low, log2_hi_, fmaf(x, log2_lo_, f));
+    float shifted;
+    const float f = fraction(x, low, &shifted);
     return float_of(bits_of(power_of_two_fraction(f)) + (bits_of(shifted) << 23));
+  }
+  SOFTMAX_HD float quick(float x, float low) const {
+    float shifted;
+    const float f = fraction(x, low, &shifted);
+    return float_of(bits_of(coarse_power_of_two(f)) + (bits_of(shifted) << 23));
   }
 
  private:
@@ -102,26 +115,58 @@ class ScaledTerms {
   static constexpr float kUnitExponent = 64.0f;
   static constexpr float kZeroBelow = 130.0f;  // as in exp_times
 
+  // The exponent's fraction; the rest sits in the low bits of `shifted`, whose others fall off.
+  SOFTMAX_HD float fraction(float x, float *shifted) const {
+    x = fmaxf(x, least_);
+    *shifted = fmaf(x, log2_hi_, round_);
+    return fmaf(x, log2_lo_, fmaf(x, log2_hi_, round_ - *shifted));
+  }
+  SOFTMAX_HD float fraction(float x, float low, float *shifted) const {
+    low = x < least_ ? 0.0f : low;
+    x = fmaxf(x, least_);
+    *shifted = fmaf(x, log2_hi_, round_);
+    const float f = fmaf(x, log2_hi_, round_ - *shifted);
+    return fmaf(low, log2_hi_, fmaf(x, log2_lo_, f));
+  }
+
   float log2_hi_, log2_lo_;
   float least_;  // below that a term is 0 beside others
   float round_;
   bool is_near_;
+  bool is_well_near_;
 };
+
+// exp(y) in units of 2^64 with the hardware's power of two: 2^-22 off at most, for y <= 40. Below
+// e^-130 it stays there. A NaN is lost.
+SOFTMAX_HD float quick_exp_in_units(float y) {
+  constexpr float kLog2E = 0x1.715476p+0f;
+  constexpr float kLog2ELow = 0x1.4ae0cp-26f;
+  constexpr float kRound = 12582912.0f + 64.0f;
+  y = fmaxf(y, -130.0f);
+  const float shifted = fmaf(y, kLog2E, kRound);
+  float f = fmaf(y, kLog2E, kRound - shifted);
+  f = fmaf(y, kLog2ELow, f);
+  return float_of(bits_of(coarse_power_of_two(f)) + (bits_of(shifted) << 23));
+}
 
 // The same for results of 16 bits and less: the hardware's power of two, 2^-17 off at most.
 class ScaledCoarseTerms {
  public:
   static constexpr int kTermsTogether = 8;
 
-  SOFTMAX_HD ScaledCoarseTerms(float max, const RowScaling &s) : max_(max), log2_(s.log2_hi) {}
-  SOFTMAX_HD ScaledCoarseTerms(float max, float log2) : max_(max), log2_(log2) {}
+  // Against the maximum itself.
+  SOFTMAX_HD ScaledCoarseTerms(float max, float log2) : max_(max), log2_(log2), offset_(64.0f) {}
+  // Against what near `terms` are against.
+  SOFTMAX_HD ScaledCoarseTerms(float max, const RowScaling &s, const ScaledTerms &terms)
+      : max_(max), log2_(s.log2_hi), offset_(64.0f + terms.fraction_of(max)) {}
   SOFTMAX_HD float operator()(float x) const {
-    return coarse_power_of_two(fmaf(x - max_, log2_, 64.0f));
+    return coarse_power_of_two(fmaf(x - max_, log2_, offset_));
   }
 
  private:
   float max_;
   float log2_;
+  float offset_;
 };
 
 // (x - max) * s less log_sum, for log-softmax. -inf stays.

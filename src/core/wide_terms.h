@@ -51,6 +51,9 @@ class WideTerms {
     most_ = a < b ? b : a;
   }
 
+  // Of a scale of 1 and a maximum of 0, of constants that the compiler knows.
+  static SOFTMAX_HD WideTerms of_logs() { return WideTerms(); }
+
   SOFTMAX_HD double operator()(float x) const {
     x = min_or_nan(max_or_nan(x, least_), most_);
     return wide_power_of_two(fma(static_cast<double>(x), log2_, -max_));
@@ -59,6 +62,9 @@ class WideTerms {
   SOFTMAX_HD double rest() const { return rest_; }
 
  private:
+  SOFTMAX_HD WideTerms()
+      : log2_(0x1.71547652b82fep+0), max_(0.0), rest_(1.0), least_(-693.0f), most_(693.0f) {}
+
   double log2_;
   double max_;
   double rest_;

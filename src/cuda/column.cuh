@@ -213,11 +213,7 @@ class ColumnCall {
     if (!(sink < Limits<double>::infinity())) {
       return Limits<float>::infinity() - Limits<float>::infinity();
     }
-    const double d = reference - top;  // moderate
-    const float hi = static_cast<float>(d);
-    const Split<float> e = exp_in_units(Split<float>{hi, static_cast<float>(d - double(hi))});
-    const double rest =
-        double(sums.ones) - 1.0 + sums.others * ((double(e.hi) + double(e.lo)) * 0x1p-128);
+    const double rest = rest_of_sum(sums.ones, sums.others, reference, top);
     return sink > -Limits<double>::infinity() ? row_log_sum(rest, sink, top)
                                               : log_1_plus(static_cast<float>(rest));
   }

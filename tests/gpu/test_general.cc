@@ -257,6 +257,38 @@ TEST_CASE("general: values near 2^26 in magnitude that are near each other keep 
   calls.require_served({SOFTMAX_ALGO_WARP, SOFTMAX_ALGO_BLOCK});
 }
 
+TEST_CASE("general: whole parts of a row far below the rest of it", "[general]") {
+  GeneralCalls calls(device());
+  for (const double below : {-1e9, -3.3e38}) {
+    for (const std::int64_t cols : {700, 5000, 40000}) {
+      for (const double scale : {1.0, -0.5}) {
+        for (const softmax_dtype_t y_dtype : {SOFTMAX_DTYPE_F32, SOFTMAX_DTYPE_BF16}) {
+          for (const int op : {0, 1, 2}) {
+            GeneralCase c;
+            c.shape = {3, cols};
+            c.op = op;
+            c.y_dtype = y_dtype;
+            c.scale = scale;
+            c.has_stats = true;
+            GeneralValues values = make_values(c);
+            // What is left of a row are its beginning, its end, or a few in the middle of it.
+            for (std::int64_t i = 0; i < 3 * cols; ++i) {
+              const std::int64_t row = i / cols, col = i % cols;
+              const bool is_left = row == 0   ? col < 40
+                                   : row == 1 ? col >= cols - 3
+                                              : std::abs(col - cols / 2) < 7;
+              if (!is_left) values.x[static_cast<std::size_t>(i)] = scale > 0 ? below : -below;
+            }
+            values.x = rounded_to(c.x_dtype, values.x);
+            calls.check(c, values);
+          }
+        }
+      }
+    }
+  }
+  calls.require_served({SOFTMAX_ALGO_BLOCK, SOFTMAX_ALGO_CLUSTER});
+}
+
 TEST_CASE("general: row_scale at its edges", "[general]") {
   constexpr float kInf = std::numeric_limits<float>::infinity();
   GeneralCalls calls(device());

@@ -15,8 +15,10 @@ namespace softmax_test {
 namespace {
 
 using softmax::GradientSource;
+using softmax::NarrowDifference;
 using softmax::NarrowGradient;
 using softmax::NarrowLogGradient;
+using softmax::NarrowLogGradientOfLogs;
 using softmax::WideGradient;
 using softmax::WideLogGradient;
 using softmax::WideTerms;
@@ -94,18 +96,20 @@ void take_gradient(softmax_dtype_t dtype, Row *row) {
   const WideGradient from_x(row->s * factor, sum * factor);
   const WideGradient wide(row->s, sum);
   const NarrowGradient narrow(row->s, sum);
-  const WideLogGradient wide_log(row->from, row->s, sum);
-  const NarrowLogGradient narrow_log(
-      row->from, row->s, wide_log.dot(),
-      dtype == SOFTMAX_DTYPE_F16 ? NarrowLogGradient::kLeastF16 : NarrowLogGradient::kLeastBf16);
-  REQUIRE(narrow_log.is_near());
+  const WideLogGradient wide_log =
+      row->from_x ? WideLogGradient(row->from, row->s, sum) : WideLogGradient(row->s, sum);
+  const float least =
+      dtype == SOFTMAX_DTYPE_F16 ? NarrowDifference::kLeastF16 : NarrowDifference::kLeastBf16;
+  const NarrowLogGradient of_x(row->from, row->s, wide_log.dot(), least);
+  const NarrowLogGradientOfLogs of_logs(row->s, sum, least);
+  REQUIRE(of_x.is_near());
   for (std::size_t i = 0; i < row->size(); ++i) {
     const float source = row->source[i];
     const float dy = row->dy[i];
     float dx;
     if (row->is_log) {
-      bool is_hard = false;
-      dx = is_narrow ? narrow_log(source, dy, &is_hard) : 0.0f;
+      bool is_hard = !row->from_x && !(source <= NarrowLogGradientOfLogs::kMost);
+      dx = row->from_x ? of_x(source, dy, &is_hard) : of_logs(source, dy, &is_hard);
       if (!is_narrow || is_hard) dx = wide_log(source, dy);
     } else if (row->from_x) {
       dx = from_x(terms(source), dy);
@@ -162,14 +166,17 @@ TEST_CASE("gradients are rounded once, whatever is left of their difference",
 
 TEST_CASE("a narrow gradient tells the elements that are not for it", "[numerics][backward]") {
   const float infinity = std::numeric_limits<float>::infinity();
-  const NarrowLogGradient gradient({}, 1.0, 1.0, NarrowLogGradient::kLeastBf16);
+  const NarrowLogGradient of_x({}, 1.0, 1.0, NarrowDifference::kLeastBf16);
+  const NarrowLogGradientOfLogs of_logs(1.0, 1.0, NarrowDifference::kLeastBf16);
   const auto is_hard = [&](float y, float dy) {
-    bool result = false;
-    gradient(y, dy, &result);
+    bool result = false, of_logs_result = false;
+    of_x(y, dy, &result);
+    of_logs(y, dy, &of_logs_result);
+    if (y <= NarrowLogGradientOfLogs::kMost) CHECK(of_logs_result == result);
     return result;
   };
   CHECK(is_hard(0.0f, 1.0f));
-  CHECK(is_hard(-0x1p-9f, 1.0f));
+  CHECK(is_hard(-0x1p-8f, 1.0f));
   CHECK(is_hard(std::numeric_limits<float>::quiet_NaN(), 0.0f));
   CHECK(is_hard(infinity, 0.0f));
   CHECK(!is_hard(-1.0f, 1.0f));

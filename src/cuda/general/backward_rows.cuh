@@ -13,6 +13,7 @@
 #include "cuda/general/pack.cuh"
 #include "cuda/general/row_team.cuh"
 #include "cuda/general/wide_row.cuh"
+#include "cuda/prim/compile.cuh"
 
 namespace softmax {
 
@@ -38,24 +39,27 @@ __device__ __forceinline__ RawPack kept_of(const RawPack &raw, std::uint32_t kep
 enum class Gradient {
   kSoftmax,       // y
   kSoftmaxFromX,  // x and statistics
-  kLogSoftmax     // either
+  kLogSoftmax,    // y
+  kLogSoftmaxFromX
 };
 
 // The elements of y, or x, and of dy that one thread holds of a row.
-template <typename In, int kPacks>
+template <typename In, int kPacks, bool kFromX>
 class HeldGradient {
  public:
   static constexpr int kCols = kWordBytes / static_cast<int>(sizeof(In));
   static constexpr int kValues = kPacks * kCols;
 
   __device__ __forceinline__ HeldGradient(const GeneralArgs &args, std::int64_t row, int rank)
-      : args_(args), cols_(args, rank) {
+      : args_(args), cols_(args, rank, static_cast<int>(threadIdx.x)) {
     // All of it now: no call comes between loading and storing.
-    const bool from_x = args.general.given_stats;
     const std::int64_t first = cols_.first();
-    source_ = static_cast<const In *>(from_x ? args.buffers.x : args.buffers.y) +
-              row_begin(args, from_x ? kTensorX : kTensorY, row) + first;
-    dy_ = static_cast<const In *>(args.buffers.dy) + row_begin(args, kTensorDy, row) + first;
+    source_ = as_base(static_cast<const In *>(kFromX ? args.buffers.x : args.buffers.y) +
+                          row_begin(args, kFromX ? kTensorX : kTensorY, row) + first,
+                      args.zero);
+    dy_ =
+        as_base(static_cast<const In *>(args.buffers.dy) + row_begin(args, kTensorDy, row) + first,
+                args.zero);
     dx_first_ = row_begin(args, kTensorX, row) + first;
     if (args.general.mask_kind == SOFTMAX_MASK_BOOL_KEEP) {
       mask_ = static_cast<const std::uint8_t *>(args.buffers.mask) +
@@ -106,6 +110,19 @@ class HeldGradient {
     return sum[0] + sum[1];
   }
 
+  // Of 16-bit source elements the largest, or a NaN.
+  __device__ __forceinline__ float max() const {
+    using Pair = typename RawElements<In>::Pair;
+    std::uint32_t most = raw_[0].part[0];
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) most = pair_max<Pair>(most, raw_[p].part[i]);
+    }
+    const float2 ends = RawElements<In>::unpack(most);
+    return max_or_nan(ends.x, ends.y);
+  }
+
   // Elements that are neither masked nor -inf.
   __device__ __forceinline__ float count_some() const {
     float count = 0.0f;
@@ -122,20 +139,18 @@ class HeldGradient {
 
   __device__ __forceinline__ void mask_all() { kept_ = 0; }
 
-  // Writes what make(pack, source, dy, dx) makes of a pack; to all of the row's columns, 0 where
-  // masked. `packs`: which of them, a bit each.
+  // Writes what make(source, dy, dx) makes of a pack, to all of the row's columns, 0 where masked.
+  // Returns a bit for each pack that has been left as it was because `make` has returned false.
   template <typename Out, typename Make>
-  __device__ __forceinline__ void store(Make make) const {
-    // All, of which the compiler knows nothing: packs' work side by side would not fit the
-    // registers.
-    store<Out>(~args_.zero, make);
-  }
-  template <typename Out, typename Make>
-  __device__ __forceinline__ void store(std::uint32_t packs, Make make) const {
-    Out *const dx = static_cast<Out *>(args_.buffers.dx) + dx_first_;
+  __device__ __forceinline__ std::uint32_t store(Make make) const {
+    Out *const dx = as_base(static_cast<Out *>(args_.buffers.dx) + dx_first_, args_.zero);
     const int end = cols_.within(args_.layout().cols);
     constexpr int kBytes = kCols * static_cast<int>(sizeof(Out));
     const bool is_aligned = reinterpret_cast<std::uintptr_t>(dx) % kBytes == 0;
+    std::uint32_t left = 0;
+    // All packs, of which the compiler knows nothing: their work side by side would not fit the
+    // registers.
+    const std::uint32_t packs = ~args_.zero;
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
       if ((packs >> p & 1) == 0) continue;
@@ -143,13 +158,15 @@ class HeldGradient {
       float source[kCols], dy[kCols], value[kCols];
       unpack<In>(as_new(raw_[p]), source);
       unpack<In>(as_new(raw_dy_[p]), dy);
-      make(p, source, dy, value);
-      const std::uint32_t kept = kept_ >> (p * kCols);
+      const bool is_made = make(source, dy, value);
+      const std::uint32_t kept = kept_of_pack(p);
       if ((~kept & kAll) != 0) {
 #pragma unroll
         for (int i = 0; i < kCols; ++i) value[i] = (kept >> i & 1) != 0 ? value[i] : 0.0f;
       }
-      if (is_aligned && at + kCols <= end) {
+      if (!is_made) {
+        left |= 1u << p;
+      } else if (is_aligned && at + kCols <= end) {
         store_values(dx + at, value);
       } else {
 #pragma unroll
@@ -158,11 +175,38 @@ class HeldGradient {
         }
       }
     }
+    return left;
+  }
+
+  // The same of packs that have been left, from memory once more: nothing is held meanwhile.
+  template <typename Out, typename One>
+  __device__ __forceinline__ void store_left(std::uint32_t left, One one) const {
+    Out *const dx = static_cast<Out *>(args_.buffers.dx) + dx_first_;
+    const int end = cols_.within(args_.layout().cols);
+#pragma unroll 1
+    for (; left != 0; left &= left - 1) {
+      const int p = __ffs(static_cast<int>(left)) - 1;
+      const int at = cols_.col(p);
+      const std::uint32_t kept = kept_of_pack(p);
+#pragma unroll 1
+      for (int i = 0; i < kCols && at + i < end; ++i) {
+        float value = 0.0f;
+        if ((kept >> i & 1) != 0) {
+          value =
+              one(DeviceElement<In>::load(source_[at + i]), DeviceElement<In>::load(dy_[at + i]));
+        }
+        dx[at + i] = DeviceElement<Out>::store(value);
+      }
+    }
   }
 
  private:
   static constexpr std::uint32_t kAll = (1u << kCols) - 1;
   static_assert(kValues <= 32, "a bit an element");
+
+  __device__ __forceinline__ std::uint32_t kept_of_pack(int p) const {
+    return kept_ >> (p * kCols);
+  }
 
   // For the compiler, elements of which nothing has been made yet: what was made of them for the
   // sum would take twice their registers, or more.
@@ -212,12 +256,19 @@ class HeldGradient {
   RawPack raw_dy_[kPacks];
 };
 
+// What a warp tells the others of its part of a row.
+struct alignas(16) GradientPiece {
+  double sum;
+  double some;  // elements that are neither masked nor -inf, where they are counted
+};
+
 template <Gradient kKind, typename In, typename Out, int kPacks>
 class GradientCall {
  public:
-  __device__ __forceinline__ GradientCall(const GeneralArgs &args, const RowTeam &team,
+  __device__ __forceinline__ GradientCall(const GeneralArgs &args,
+                                          const RowExchange<GradientPiece> &exchange,
                                           std::int64_t row, int rank)
-      : args_(args), team_(team), held_(args, row, rank), row_(row) {}
+      : args_(args), exchange_(exchange), held_(args, row, rank), row_(row) {}
 
   // False where nothing has been written: the row is one for wide_row.cuh. `is_present`: there is
   // such a row.
@@ -240,14 +291,11 @@ class GradientCall {
         return fma(double(p), double(dy), sum);
       });
     }
-    const double sum = team_.sum(own, 0);
-    if constexpr (kIsLog) {
-      // From y, empty rows are those without an element above -inf.
-      if (args_.empty_is_zero && !from_x() && team_.sum(double(held_.count_some()), 1) == 0.0) {
-        held_.mask_all();
-      }
-    }
-    team_.leave();
+    // From y, empty rows are those without an element above -inf.
+    const bool counts = kKind == Gradient::kLogSoftmax && args_.empty_is_zero;
+    const GradientPiece row = whole({own, counts ? double(held_.count_some()) : 0.0}, counts);
+    const double sum = row.sum;
+    if (counts && row.some == 0.0) held_.mask_all();
     if (!is_usual) return false;
     if (kIsNarrow && fabs(sum) >= kMostNarrowDot) return false;
     if (!is_present) return true;
@@ -263,25 +311,44 @@ class GradientCall {
   }
 
  private:
+  // Of a thread to the row's.
+  __device__ __forceinline__ GradientPiece whole(GradientPiece own, bool counts) const {
+    const int lanes = args_.row_threads < kWarpThreads ? args_.row_threads : kWarpThreads;
+    own.sum = sum_of_lanes(own.sum, lanes);
+    if (counts) own.some = sum_of_lanes(own.some, lanes);
+    if (args_.row_threads <= kWarpThreads && args_.row_blocks == 1) return own;
+    exchange_.meet(own);
+    GradientPiece all = {0.0, 0.0};
+#pragma unroll 1
+    for (int i = static_cast<int>(threadIdx.x) % kWarpThreads; i < exchange_.count();
+         i += kWarpThreads) {
+      all.sum += exchange_.part(i).sum;
+      all.some += exchange_.part(i).some;
+    }
+    all.sum = sum_of_lanes(all.sum, kWarpThreads);
+    if (counts) all.some = sum_of_lanes(all.some, kWarpThreads);
+    return all;
+  }
+
   // After the row's loads, which need not wait for these. False: for wide_row.cuh.
   __device__ __forceinline__ bool take_factors() {
     const GeneralBuffers &b = args_.buffers;
     if (b.row_scale != nullptr) scale_ *= double(b.row_scale[row_]);
     const bool is_usual =
         fabs(scale_) > 1.0 / kUsualGradientScale && fabs(scale_) < kUsualGradientScale;
-    if (!from_x()) return is_usual;
+    if (!kFromX) return is_usual;
     from_ = {scale_, b.row_max[row_], b.row_sum[row_]};
     return is_usual && fabs(from_.max) < 0x1p100 && from_.sum > 0x1p-60 && from_.sum < 0x1p60;
   }
 
   static constexpr bool kIsNarrow = sizeof(In) == 2;
-  static constexpr int kCols = HeldGradient<In, kPacks>::kCols;
-  static constexpr bool kIsLog = kKind == Gradient::kLogSoftmax;
+  static constexpr bool kFromX =
+      kKind == Gradient::kSoftmaxFromX || kKind == Gradient::kLogSoftmaxFromX;
+  static constexpr bool kIsLog =
+      kKind == Gradient::kLogSoftmax || kKind == Gradient::kLogSoftmaxFromX;
+  static constexpr int kCols = HeldGradient<In, kPacks, kFromX>::kCols;
   using Pack = float[kCols];
 
-  __device__ __forceinline__ bool from_x() const {
-    return kKind == Gradient::kSoftmaxFromX || (kIsLog && args_.general.given_stats);
-  }
   // Calls use(i) for the elements of a pack, no more than two of them at the same time:
   // exponentials in float64 take many registers. The compiler does not know that nothing is left
   // out.
@@ -298,15 +365,17 @@ class GradientCall {
   // Writes what one(source, dy) makes of each element.
   template <typename One>
   __device__ __forceinline__ void write_each(One one) const {
-    held_.template store<Out>([&](int, const Pack &source, const Pack &dy, Pack &dx) {
+    held_.template store<Out>([&](const Pack &source, const Pack &dy, Pack &dx) {
 #pragma unroll
       for (int i = 0; i < kCols; ++i) dx[i] = one(source[i], dy[i]);
+      return true;
     });
   }
   template <typename One>
   __device__ __forceinline__ void write_by_twos(One one) const {
-    held_.template store<Out>([&](int, const Pack &source, const Pack &dy, Pack &dx) {
+    held_.template store<Out>([&](const Pack &source, const Pack &dy, Pack &dx) {
       by_twos([&](int i) { dx[i] = one(source[i], dy[i]); });
+      return true;
     });
   }
 
@@ -319,35 +388,40 @@ class GradientCall {
   }
 
   __device__ __forceinline__ bool write_log(double sum) const {
-    if constexpr (kIsNarrow) {
-      const double dot = WideLogGradient(from_, scale_, sum).dot();
-      const NarrowLogGradient narrow(from_, scale_, dot,
-                                     std::is_same_v<In, __half> ? NarrowLogGradient::kLeastF16
-                                                                : NarrowLogGradient::kLeastBf16);
-      if (!narrow.is_near()) return false;
-      std::uint32_t hard = 0;
-      held_.template store<Out>([&](int pack, const Pack &x, const Pack &dy, Pack &dx) {
-        bool is_hard = false;
-#pragma unroll
-        for (int i = 0; i < kCols; ++i) dx[i] = narrow(x[i], dy[i], &is_hard);
-        hard |= is_hard ? 1u << pack : 0u;
-      });
-      // Once more, and over it.
-      if (hard != 0) {
-        const WideLogGradient wide(from_, scale_, sum);
-        held_.template store<Out>(hard, [&](int, const Pack &x, const Pack &dy, Pack &dx) {
-          by_twos([&](int i) { dx[i] = wide(x[i], dy[i]); });
-        });
-      }
+    const WideLogGradient wide =
+        kFromX ? WideLogGradient(from_, scale_, sum) : WideLogGradient(scale_, sum);
+    if constexpr (!kIsNarrow) {
+      write_by_twos(wide);
     } else {
-      write_by_twos(WideLogGradient(from_, scale_, sum));
+      constexpr float kLeast =
+          std::is_same_v<In, __half> ? NarrowDifference::kLeastF16 : NarrowDifference::kLeastBf16;
+      std::uint32_t hard;
+      if constexpr (kFromX) {
+        const NarrowLogGradient narrow(from_, scale_, wide.dot(), kLeast);
+        if (!narrow.is_near()) return false;
+        hard = write_easy(narrow, true);
+      } else {
+        const bool all = held_.max() <= NarrowLogGradientOfLogs::kMost;
+        hard = write_easy(NarrowLogGradientOfLogs(scale_, sum, kLeast), all);
+      }
+      if (hard != 0) held_.template store_left<Out>(hard, wide);
     }
     return true;
   }
+  // Returns a bit for each pack that is left, because of elements that are hard, or all of them.
+  template <typename Narrow>
+  __device__ __forceinline__ std::uint32_t write_easy(const Narrow &narrow, bool may) const {
+    return held_.template store<Out>([&](const Pack &source, const Pack &dy, Pack &dx) {
+      bool is_hard = !may;
+#pragma unroll
+      for (int i = 0; i < kCols; ++i) dx[i] = narrow(source[i], dy[i], &is_hard);
+      return !is_hard;
+    });
+  }
 
   const GeneralArgs &args_;
-  const RowTeam &team_;
-  HeldGradient<In, kPacks> held_;
+  const RowExchange<GradientPiece> &exchange_;
+  HeldGradient<In, kPacks, kFromX> held_;
   std::int64_t row_;
   double scale_ = args_.general.scale;
   GradientSource from_;
@@ -357,17 +431,19 @@ class GradientCall {
 template <Gradient kKind, typename In, typename Out, int kPacks>
 __global__ void __launch_bounds__(kRowsMostThreads, 2)
     general_backward_kernel(const __grid_constant__ GeneralArgs args) {
-  __shared__ RowsScratch scratch;
+  extern __shared__ __align__(16) unsigned char room[];
   __shared__ TeamScratch wide_scratch;
-  const int rank = static_cast<int>(blockIdx.x % args.row_blocks);
-  const std::int64_t row = std::int64_t{blockIdx.x / args.row_blocks} * blockDim.y + threadIdx.y;
+  // A power of two of them.
+  const int rank = static_cast<int>(blockIdx.x) & (args.row_blocks - 1);
+  const int team = static_cast<int>(blockIdx.x >> (__ffs(args.row_blocks) - 1));
+  const std::int64_t row = std::int64_t{team} * blockDim.y + threadIdx.y;
   const bool is_present = row < args.layout().rows;
-  const RowTeam team(args, scratch);
-  GradientCall<kKind, In, Out, kPacks> call(args, team, is_present ? row : 0, rank);
+  const RowExchange<GradientPiece> exchange(args, room, rank);
+  exchange.open();
+  GradientCall<kKind, In, Out, kPacks> call(args, exchange, is_present ? row : 0, rank);
   const bool is_done = call.run(is_present);
-  if (team.is_block()) {
+  if (args.row_threads > kWarpThreads || args.row_blocks > 1) {
     if (!is_done && rank == 0) run_wide_row_backward(args, row, Team::of_block(&wide_scratch));
-    team.wait_for_others();
     return;
   }
   const bool is_first = threadIdx.x == 0;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/scaled_exp.h"
+#include "core/wide_terms.h"
 #include "cuda/general/args.h"
 #include "cuda/general/wide_row.cuh"
 
@@ -16,6 +17,22 @@ struct RowNumbers {
   double reference;  // of the terms
   float low;         // what rounding has taken from `max`
 };
+
+// The sum against `top` less a maximum's own 1, `top` being what the maximum is of v, or close to
+// it.
+__device__ __forceinline__ double rest_of_sum(float ones, double others, double reference,
+                                              double top) {
+  const double d = reference - top;  // moderate
+  const float hi = static_cast<float>(d);
+  const Split<float> e = exp_in_units(Split<float>{hi, static_cast<float>(d - double(hi))});
+  return double(ones) - 1.0 + others * ((double(e.hi) + double(e.lo)) * 0x1p-128);
+}
+
+// exp(d) of what a float32 has rounded off, mostly.
+__device__ __forceinline__ double exp_of_rounding(double d) {
+  if (!(fabs(d) < 0x1p-10)) return wide_exp(d);
+  return fma(d, fma(d, fma(d, 1.0 / 6.0, 0.5), 1.0), 1.0);
+}
 
 // row_max, row_sum and lse, by one thread.
 static __device__ __noinline__ void write_row_stats(const GeneralArgs &args, std::int64_t row,
@@ -33,31 +50,39 @@ static __device__ __noinline__ void write_row_stats(const GeneralArgs &args, std
     stored = sum = lse = infinity - infinity;
   } else if (n.max > -Limits<float>::infinity() || sink > -infinity) {
     double top = double(n.max) * scale + double(n.low);
-    double rest = 0.0;  // the sum less a maximum's own 1
+    double rest = 0.0;
     if (n.max == -Limits<float>::infinity()) {
       top = sink;
     } else {
-      rest = double(n.ones) - 1.0 + n.others * 0x1p-64 * wide_exp(n.reference - top);
-      const double less = wide_exp(-fabs(sink - top));
-      rest = sink > top ? (1.0 + rest) * less : rest + less;
-      top = sink > top ? sink : top;
+      rest = rest_of_sum(n.ones, n.others, n.reference, top);
+      if (sink > -infinity) {
+        const double less = wide_exp(-fabs(sink - top));
+        rest = sink > top ? (1.0 + rest) * less : rest + less;
+        top = sink > top ? sink : top;
+      }
     }
     stored = static_cast<float>(top);
     const bool is_finite = stored > -infinity && stored < infinity;
-    sum = is_finite ? (1.0 + rest) * wide_exp(top - stored) : 0.0;
-    lse = is_finite ? top + log1p(rest) : stored;
+    sum = is_finite ? (1.0 + rest) * exp_of_rounding(top - stored) : 0.0;
+    lse = is_finite ? (b.lse != nullptr ? top + log1p(rest) : 0.0) : stored;
   }
   if (b.row_max != nullptr) b.row_max[row] = float(stored);
   if (b.row_sum != nullptr) b.row_sum[row] = float(sum);
   if (b.lse != nullptr) b.lse[row] = float(lse);
 }
 
+// exp(d) for d up to 600, in place of more than that; no call, unlike exp().
+__device__ __forceinline__ double exp_of_sink(double d) {
+  constexpr double kLog2E = 0x1.71547652b82fep+0;
+  return wide_power_of_two((d < -600.0 ? -600.0 : d > 600.0 ? 600.0 : d) * kLog2E);
+}
+
 // log(1 + rest), rest being what is less than the maximum's own 1, of a row with this sink: by way
-// of float32 where that is enough.
-static __device__ __noinline__ float row_log_sum(double rest, double sink, double top) {
+// of float32, which is enough. Beside a sink that is far above, the row is nothing.
+__device__ __forceinline__ float row_log_sum(double rest, double sink, double top) {
   const double over = sink - top;
-  if (over > 60.0) return static_cast<float>(over + log1p((1.0 + rest) * wide_exp(-over)));
-  return log_1_plus(static_cast<float>(rest + wide_exp(over)));
+  if (over > 60.0) return static_cast<float>(over);
+  return log_1_plus(static_cast<float>(rest + exp_of_sink(over)));
 }
 
 }  // namespace softmax

@@ -8,11 +8,14 @@
 #include "cuda/driver.h"
 #include "cuda/general/args.h"
 #include "cuda/general/kernels.h"
+#include "cuda/general/row_room.h"
 #include "cuda/launch.h"
 #include "cuda/pointers.h"
 
 namespace softmax {
 namespace {
+
+constexpr int kWarp = 32;
 
 struct GeneralLaunch : LaunchShape {
   GeneralArgs args = {};
@@ -22,8 +25,7 @@ dim3 grid_of(std::int64_t blocks) {
   return dim3(static_cast<unsigned>(std::min<std::int64_t>(blocks, INT_MAX)));
 }
 
-// Blocks that are resident at once, each of which goes on to further rows; or, for gradients, a
-// team for every row.
+// A team for every row.
 void plan_rows(const Policy &policy, const Problem &problem, GeneralLaunch *launch) {
   const General &general = launch->args.general;
   if (general.is_backward()) {
@@ -35,7 +37,10 @@ void plan_rows(const Policy &policy, const Problem &problem, GeneralLaunch *laun
   }
   launch->block = dim3(static_cast<unsigned>(policy.threads_per_row),
                        static_cast<unsigned>(policy.rows_per_block));
-  launch->smem_bytes = static_cast<std::size_t>(policy.smem_bytes);
+  if (policy.row_blocks > 1 || policy.threads_per_row > kWarp) {
+    launch->smem_bytes = static_cast<std::size_t>(
+        exchange_bytes(std::int64_t{policy.row_blocks} * (policy.threads_per_row / kWarp)));
+  }
   const std::int64_t teams = (problem.rows + policy.rows_per_block - 1) / policy.rows_per_block;
   launch->grid = grid_of(teams * policy.row_blocks);
   launch->cluster = static_cast<unsigned>(policy.cluster);

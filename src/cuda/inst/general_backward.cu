@@ -12,25 +12,22 @@ template <Gradient kKind, typename In, typename Out>
 const void *with_packs(std::int32_t packs) {
   switch (packs) {
     case 2: return address(general_backward_kernel<kKind, In, Out, 2>);
-    case 4:
-      // A 16-bit log-softmax gradient leaves no registers for more than two.
-      if constexpr (kKind == Gradient::kLogSoftmax && sizeof(In) == 2) {
-        return nullptr;
-      } else {
-        return address(general_backward_kernel<kKind, In, Out, 4>);
-      }
+    case 4: return address(general_backward_kernel<kKind, In, Out, 4>);
     default: return nullptr;
   }
 }
 
 template <typename In, typename Out>
 const void *with_kind(bool is_log, bool from_x, std::int32_t packs) {
-  if (is_log) return with_packs<Gradient::kLogSoftmax, In, Out>(packs);
   // x and dx are of one type.
   if constexpr (std::is_same_v<In, Out>) {
-    if (from_x) return with_packs<Gradient::kSoftmaxFromX, In, Out>(packs);
+    if (from_x) {
+      return is_log ? with_packs<Gradient::kLogSoftmaxFromX, In, Out>(packs)
+                    : with_packs<Gradient::kSoftmaxFromX, In, Out>(packs);
+    }
   }
-  return with_packs<Gradient::kSoftmax, In, Out>(packs);
+  return is_log ? with_packs<Gradient::kLogSoftmax, In, Out>(packs)
+                : with_packs<Gradient::kSoftmax, In, Out>(packs);
 }
 
 }  // namespace

@@ -30,5 +30,13 @@ __device__ __forceinline__ std::int64_t anew(std::int64_t value) {
   asm volatile("" : "+l"(value));
   return value;
 }
+// A pointer to global memory that offsets are added to. `zero` is one of which the assembler knows
+// nothing: it would rather add up the offsets first, in 64 bits and for each access anew.
+template <typename T>
+__device__ __forceinline__ T *as_base(T *pointer, std::uint32_t zero) {
+  // The way through a global address tells the compiler what kind of memory it is.
+  const std::size_t address = __cvta_generic_to_global(pointer) ^ zero;
+  return static_cast<T *>(const_cast<void *>(__cvta_global_to_generic(address)));
+}
 
 }  // namespace softmax
