@@ -10,8 +10,8 @@
 
 #include "core/column_tile.h"
 #include "cuda/general/column_quads.cuh"
+#include "cuda/general/column_row.cuh"
 #include "cuda/general/column_team.cuh"
-#include "cuda/general/row_numbers.cuh"
 #include "cuda/prim/part_merge.cuh"
 
 namespace softmax {
@@ -84,13 +84,6 @@ class ColumnCall {
                            args_.general.given_stats || args_.writes_stats();
     return is_needed ? place_.row_of(r) : -1;
   }
-  __device__ __forceinline__ double sink_of(std::int64_t row) const {
-    if (args_.buffers.sink == nullptr || row < 0) return -Limits<double>::infinity();
-    return args_.buffers.sink[row_begin(args_, kTensorSink, row)];
-  }
-  static __device__ __forceinline__ bool is_finite(float v) {
-    return v < Limits<float>::infinity() && v > -Limits<float>::infinity();
-  }
 
   // ---- maxima ----
 
@@ -104,7 +97,7 @@ class ColumnCall {
   __device__ __forceinline__ void finish_max(int r, float max) {
     const std::int64_t row = needed_row(r);
     const RowScaling scaling = scaling_of(row);
-    const float finite = is_finite(max) ? max : 0.0f;
+    const float finite = is_finite_number(max) ? max : 0.0f;
     const ScaledTerms terms(finite, scaling);
     ColumnNumbers n;
     terms.give(n.terms);
@@ -193,7 +186,7 @@ class ColumnCall {
     ColumnNumbers &n = numbers()[r];
     const std::int64_t row = needed_row(r);
     const RowScaling scaling = scaling_of(row);
-    const double sink = sink_of(row);
+    const double sink = sink_of_row(args_, row);
     const float max = n.number[2];
     const double top = double(max) * scaling.size;
     const double reference = ScaledTerms(n.terms).reference();
@@ -201,26 +194,7 @@ class ColumnCall {
       write_row_stats(args_, row, RowNumbers{max, sums.ones, sums.others, reference});
     }
     if (!args_.is_log) return;
-    n.number[2] = log_sum(max, top, sink, reference, sums);
-  }
-
-  // Of a row that is not finite: what makes NaN, or -inf, of its elements.
-  __device__ __forceinline__ float log_sum(float max, double top, double sink, double reference,
-                                           const RowSums &sums) const {
-    if (!is_finite(max)) {
-      return is_nan_row(max, sink) ? Limits<float>::infinity() - Limits<float>::infinity() : 0.0f;
-    }
-    if (!(sink < Limits<double>::infinity())) {
-      return Limits<float>::infinity() - Limits<float>::infinity();
-    }
-    const double rest = rest_of_sum(sums.ones, sums.others, reference, top);
-    return sink > -Limits<double>::infinity() ? row_log_sum(rest, sink, top)
-                                              : log_1_plus(static_cast<float>(rest));
-  }
-  __device__ __forceinline__ bool is_nan_row(float max, double sink) const {
-    const double infinity = Limits<double>::infinity();
-    if (!(max < Limits<float>::infinity()) || !(sink < infinity)) return true;
-    return max == -Limits<float>::infinity() && !(sink > -infinity || args_.empty_is_zero);
+    n.number[2] = column_log_sum(args_, max, top, sink, reference, sums);
   }
 
   __device__ __forceinline__ bool is_coarse() const { return args_.y_dtype != SOFTMAX_DTYPE_F32; }
@@ -267,31 +241,11 @@ class ColumnCall {
   __device__ __forceinline__ void finish_sums(int r, double total) {
     ColumnNumbers &n = numbers()[r];
     const std::int64_t row = needed_row(r);
-    const double sink = sink_of(row);
+    const double sink = sink_of_row(args_, row);
     const float max = n.number[2];
-    const float nan = Limits<float>::infinity() - Limits<float>::infinity();
-    if (!is_finite(max) || !(sink < Limits<double>::infinity())) {
-      n.number[0] = is_nan_row(max, sink) ? nan : 0.0f;
-      n.number[1] = 0.0f;
-      n.number[2] = 1.0f;
-      return;
-    }
-    if (sink > -Limits<double>::infinity()) {
-      const double reference =
-          is_coarse() ? double(max) * scaling_of(row).size : ScaledTerms(n.terms).reference();
-      total += 0x1p64 * exp(sink - reference);
-    }
-    put_factor(1.0 / total, n.number);
-  }
-
-  // Of terms, which are in units: hi, lo, and what the term is multiplied with before.
-  static __device__ __forceinline__ void put_factor(double factor, float (&number)[3]) {
-    // Where the factor is far below 1, results are below the normal range: 2^64 changes places.
-    const bool is_small = factor < 0x1p-100;
-    const double shifted = is_small ? factor * 0x1p64 : factor;
-    number[0] = static_cast<float>(shifted);
-    number[1] = static_cast<float>(shifted - double(number[0]));
-    number[2] = is_small ? 0x1p-64f : 1.0f;
+    const double reference =
+        is_coarse() ? double(max) * scaling_of(row).size : ScaledTerms(n.terms).reference();
+    put_sum_factor(args_, max, sink, reference, total, n.number);
   }
 
   // ---- outputs ----

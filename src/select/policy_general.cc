@@ -9,6 +9,7 @@
 #include "core/column_tile.h"
 #include "core/dtype.h"
 #include "core/features.h"
+#include "core/held_column.h"
 #include "select/policy.h"
 
 namespace softmax {
@@ -18,7 +19,6 @@ constexpr int kWarp = 32;
 constexpr int kVectorBytes = 16;
 constexpr int kMostThreads = 512;  // of a block, for one row
 constexpr int kWarpBlockThreads = 128;
-constexpr int kMostClusterBlocks = 16;
 constexpr int kWideThreads = 256;
 constexpr std::int64_t kWideWarpCols = 1024;
 constexpr int kMostAddedValues = 16;  // a thread, with an additive mask
@@ -77,10 +77,8 @@ bool takes_rows(const Problem &p, char *why, std::size_t cap) {
   return takes_types(p, why, cap);
 }
 
-// More than eight blocks are for who has them.
 int most_cluster_blocks(const DeviceCaps &caps) {
-  if (caps.compute_capability < 90) return 1;
-  return caps.compute_capability == 90 ? kMostClusterBlocks : 8;
+  return column_most_blocks(caps.compute_capability);
 }
 
 // `values` a thread, `threads` of `blocks` blocks a row.
@@ -160,7 +158,46 @@ bool cluster_general_policy(const DeviceCaps &caps, const Problem &p, Policy *po
   return take_rows(p, static_cast<int>(values), warps * kWarp, blocks, policy, why, cap);
 }
 
+namespace {
+
 // Of rows without number side by side: a launch makes tiles that suit the rows that there are.
+ColumnTile endless(ColumnTile tile, int quad_rows) {
+  tile.quad_rows = quad_rows;
+  tile.groups = INT32_MAX;
+  tile.inner_groups = INT32_MAX;
+  return tile;
+}
+
+void take_column(const ColumnShape &shape, const ColumnTile &tile, Policy *policy) {
+  policy->threads_per_row = shape.threads;
+  policy->rows_per_block = tile.rows();
+  policy->packs = shape.quads;
+  policy->row_blocks = shape.blocks;
+  policy->cluster = shape.blocks > 1 ? shape.blocks : 0;
+}
+bool has_grid(const ColumnShape &shape, const Problem &p, char *why, std::size_t cap) {
+  return p.rows <= INT_MAX / shape.blocks ||
+         decline(why, cap, "has no grid for %" PRId64 " rows", p.rows);
+}
+
+// Where rows fit in registers.
+bool take_held_column(const DeviceCaps &caps, const Problem &p, Policy *policy, char *why,
+                      std::size_t cap) {
+  const int size = dtype_size(p.x_dtype);
+  const HeldSums sums = held_column_sums(p);
+  const ColumnShape shape = held_column_shape(p.cols, most_cluster_blocks(caps));
+  const int lanes = held_column_lanes(shape, p.rows, size);
+  ColumnTile tile = endless(held_column_tile(p.rows, p.rows, lanes), lanes);
+  tile.width = held_column_width(shape, tile, size, sums,
+                                 caps.smem_per_block_bytes - kColumnStaticBytes, caps.sm_count);
+  take_column(shape, tile, policy);
+  policy->vec_bytes = lanes * size;
+  policy->smem_bytes = held_column_room(shape, tile, sums).bytes;
+  return has_grid(shape, p, why, cap);
+}
+
+}  // namespace
+
 bool column_general_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char *why,
                            std::size_t cap) {
   if ((p.features & kFeatureInner) == 0) {
@@ -172,13 +209,13 @@ bool column_general_policy(const DeviceCaps &caps, const Problem &p, Policy *pol
     return decline(why, cap, "has no soft-cap, no additive mask and no backward direction");
   }
   if (!takes_types(p, why, cap)) return false;
+  if (is_held_column(p, caps.compute_capability)) {
+    return take_held_column(caps, p, policy, why, cap);
+  }
   const int held_size = column_held_size(dtype_size(p.x_dtype));
   const bool has_mask = (p.features & kFeatureBoolMask) != 0;
   const ColumnShape shape = column_shape(p.cols, held_size, most_cluster_blocks(caps));
-  ColumnTile tile = column_tile(shape, p.rows, p.rows);
-  tile.quad_rows = kQuad;
-  tile.groups = INT32_MAX;
-  tile.inner_groups = INT32_MAX;
+  ColumnTile tile = endless(column_tile(shape, p.rows, p.rows), kQuad);
   tile.width = column_width(shape, tile, held_size, has_mask,
                             caps.smem_per_block_bytes - kColumnStaticBytes, caps.sm_count);
   if (tile.width == 0) {
@@ -187,17 +224,10 @@ bool column_general_policy(const DeviceCaps &caps, const Problem &p, Policy *pol
                    " columns do not fit",
                    most_cluster_blocks(caps), p.cols);
   }
-  if (p.rows > INT_MAX / shape.blocks) {
-    return decline(why, cap, "has no grid for %" PRId64 " rows", p.rows);
-  }
-  policy->threads_per_row = shape.threads;
-  policy->rows_per_block = tile.rows();
-  policy->packs = shape.quads;
-  policy->row_blocks = shape.blocks;
-  policy->cluster = shape.blocks > 1 ? shape.blocks : 0;
+  take_column(shape, tile, policy);
   policy->vec_bytes = kQuad * dtype_size(p.x_dtype);
   policy->smem_bytes = column_room(shape, tile, held_size, has_mask).bytes;
-  return true;
+  return has_grid(shape, p, why, cap);
 }
 
 bool online_general_policy(const DeviceCaps &, const Problem &p, Policy *policy, char *,

@@ -49,6 +49,17 @@ void shape_variant(GeneralCase *c, int variant) {
 }
 constexpr int kShapeVariants = 7;
 
+// What registers hold: no mask and no given statistics.
+void held_variant(GeneralCase *c, int variant) {
+  c->op = variant % 2 == 0 ? SOFTMAX_OP_SOFTMAX : SOFTMAX_OP_LOGSOFTMAX;
+  c->has_stats = variant % 3 == 1;
+  c->has_row_scale = variant % 5 == 2;
+  c->has_sink = variant % 4 == 3;
+  c->scale = variant % 7 == 3 ? -0.7 : variant % 7 == 5 ? 0.125 : 1.0;
+  c->empty_row = variant % 3 == 0 ? SOFTMAX_EMPTY_ROW_ZERO : SOFTMAX_EMPTY_ROW_NAN;
+  if (variant % 11 == 10 && c->has_stats) c->op = SOFTMAX_OP_STATS;
+}
+
 constexpr softmax_dtype_t kFast[] = {SOFTMAX_DTYPE_F32, SOFTMAX_DTYPE_BF16, SOFTMAX_DTYPE_F16};
 
 }  // namespace
@@ -169,6 +180,41 @@ TEST_CASE("general: an axis with 1 to 784 elements inside of it, packed and padd
         c.in_place = turn % 2 == 1 && variant != 5;
         calls.check(c);
       }
+    }
+  }
+  calls.require_served({SOFTMAX_ALGO_COLUMN});
+}
+
+TEST_CASE("general: an axis of every length across memory, of every type and place",
+          "[general][shapes][column]") {
+  constexpr softmax_dtype_t kTypes[][2] = {
+      {SOFTMAX_DTYPE_F32, SOFTMAX_DTYPE_F32},      {SOFTMAX_DTYPE_BF16, SOFTMAX_DTYPE_BF16},
+      {SOFTMAX_DTYPE_F16, SOFTMAX_DTYPE_F16},      {SOFTMAX_DTYPE_F8_E4M3, SOFTMAX_DTYPE_F8_E4M3},
+      {SOFTMAX_DTYPE_F32, SOFTMAX_DTYPE_F16},      {SOFTMAX_DTYPE_F32, SOFTMAX_DTYPE_F8_E5M2},
+      {SOFTMAX_DTYPE_BF16, SOFTMAX_DTYPE_F8_E4M3}, {SOFTMAX_DTYPE_F8_E5M2, SOFTMAX_DTYPE_BF16}};
+  GeneralCalls calls(device());
+  int turn = 0;
+  std::vector<std::int64_t> lengths;
+  for (std::int64_t cols = 1; cols <= 40; ++cols) lengths.push_back(cols);
+  lengths.insert(lengths.end(), {64, 65, 127, 512, 513, 1000, 1024, 1025, 2048, 4097, 8192});
+  for (const std::int64_t cols : lengths) {
+    for (const std::int64_t inner : {2, 3, 4, 6, 33, 64, 200}) {
+      if (cols > 600 && inner > 64) continue;
+      const auto &types = kTypes[++turn % 8];
+      GeneralCase c;
+      c.shape = {cols > 600 ? 2 : 3, cols, inner};
+      c.axis = 1;
+      c.every = cols > 600 ? 5 : cols > 40 ? 3 : 1;
+      c.x_dtype = types[0];
+      c.y_dtype = types[1];
+      c.y_scale = types[1] == SOFTMAX_DTYPE_F8_E5M2 ? 64.0 : 0.0;
+      c.seed = static_cast<std::uint64_t>(turn);
+      c.offset = turn % 6 == 5 ? 1 : 0;
+      c.x_lie = c.y_lie = turn % 5 == 3 ? Lie::kPadded : Lie::kContiguous;
+      c.gap = 0xff;
+      held_variant(&c, turn / 3);
+      c.in_place = turn % 3 == 1 && types[0] == types[1] && c.op != SOFTMAX_OP_STATS;
+      calls.check(c);
     }
   }
   calls.require_served({SOFTMAX_ALGO_COLUMN});

@@ -5,6 +5,8 @@
 
 #include "core/column_tile.h"
 #include "core/general.h"
+#include "core/held_column.h"
+#include "core/scaled_exp.h"
 #include "cuda/row_args.h"
 
 namespace softmax {
@@ -28,6 +30,8 @@ struct GeneralArgs {
   ColumnShape column;        // COLUMN
   ColumnTile tile;
   ColumnRoom room;
+  HeldColumnRoom held_room;  // COLUMN, where rows are held in registers
+  RowScaling scaling;        // of general.scale
 
   SOFTMAX_HD const Layout &layout() const { return general.layout; }
   // The row is a one-hot: see row_scale in softmax.h.

@@ -22,6 +22,11 @@ const void *general_wide_kernel_address();
 const void *general_rows_kernel_for(std::int32_t x_dtype, std::int32_t packs, bool is_added);
 // Of rows that lie across memory.
 const void *column_kernel_for(std::int32_t x_dtype);
+// The same in registers: `threads` along the axis, `lanes` neighbouring rows a thread; and with a
+// sum apart from what equals the maximum.
+const void *held_column_kernel_for(std::int32_t x_dtype, std::int32_t threads, std::int32_t lanes);
+const void *held_column_apart_kernel_for(std::int32_t x_dtype, std::int32_t threads,
+                                         std::int32_t lanes);
 // The gradients of such rows: in_dtype is that of dy and of y, or x.
 const void *general_backward_kernel_for(std::int32_t in_dtype, std::int32_t dx_dtype, bool is_log,
                                         bool from_x, std::int32_t packs);

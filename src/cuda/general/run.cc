@@ -54,16 +54,53 @@ void plan_wide(const Policy &policy, const Problem &problem, GeneralLaunch *laun
   launch->grid = grid_of((problem.rows + policy.rows_per_block - 1) / policy.rows_per_block);
 }
 
-// Whether the quads of a tensor are aligned words of it.
-bool has_whole_quads(const Layout &layout, int tensor, const void *data, int size,
+// Whether the quads of a tensor, so many lanes of it, are aligned words of it.
+bool has_whole_quads(const Layout &layout, int tensor, const void *data, int size, int lanes,
                      const ColumnTile &tile) {
   const int last = layout.dims - 1;
   const std::int64_t axis = layout.axis_stride[tensor];
-  bool is_whole = reinterpret_cast<std::uintptr_t>(data) % (kQuad * size) == 0 &&
+  bool is_whole = reinterpret_cast<std::uintptr_t>(data) % (lanes * size) == 0 &&
                   layout.stride[tensor][last] == 1 &&
-                  (tile.positions() == 1 ? axis % kQuad == 0 : axis == tile.quad_rows);
-  for (int d = 0; d < last; ++d) is_whole = is_whole && layout.stride[tensor][d] % kQuad == 0;
+                  (lanes == tile.quad_rows ? axis % lanes == 0 : axis == tile.quad_rows);
+  for (int d = 0; d < last; ++d) is_whole = is_whole && layout.stride[tensor][d] % lanes == 0;
   return is_whole;
+}
+
+void find_whole_quads(const Problem &problem, int lanes, GeneralArgs *args) {
+  const Layout &layout = args->layout();
+  const GeneralBuffers &b = args->buffers;
+  ColumnTile &tile = args->tile;
+  const int x_size = dtype_size(problem.x_dtype);
+  const int y_size = dtype_size(problem.y_dtype);
+  tile.x_is_whole = has_whole_quads(layout, kTensorX, b.x, x_size, lanes, tile);
+  tile.y_is_whole = has_whole_quads(layout, kTensorY, b.y, y_size, lanes, tile);
+  tile.mask_is_whole = has_whole_quads(layout, kTensorMask, b.mask, 1, lanes, tile);
+}
+
+// In registers.
+void plan_held_column(const DeviceCaps &caps, const Policy &policy, const Problem &problem,
+                      GeneralLaunch *launch) {
+  GeneralArgs &args = launch->args;
+  const Layout &layout = args.layout();
+  const std::int64_t inner = layout.extent[layout.dims - 1];
+  const int size = dtype_size(problem.x_dtype);
+  const HeldSums sums = held_column_sums(problem);
+  ColumnShape &shape = args.column;
+  ColumnTile &tile = args.tile;
+  shape = {policy.row_blocks, policy.threads_per_row, policy.packs};
+  const int lanes = held_column_lanes(shape, inner, size);
+  tile = held_column_tile(problem.rows, inner, lanes);
+  tile.width = held_column_width(shape, tile, size, sums,
+                                 caps.smem_per_block_bytes - kColumnStaticBytes, caps.sm_count);
+  find_whole_quads(problem, lanes, &args);
+  args.held_room = held_column_room(shape, tile, sums);
+  args.scaling = RowScaling::of(args.general.scale);
+  launch->kernel = sums.apart ? held_column_apart_kernel_for(problem.x_dtype, shape.threads, lanes)
+                              : held_column_kernel_for(problem.x_dtype, shape.threads, lanes);
+  launch->block = dim3(static_cast<unsigned>(shape.threads * tile.width));
+  launch->grid = grid_of((tile.groups + tile.width - 1) / tile.width * shape.blocks);
+  launch->cluster = static_cast<unsigned>(policy.cluster);
+  launch->smem_bytes = static_cast<std::size_t>(args.held_room.bytes);
 }
 
 void plan_column(const DeviceCaps &caps, const Policy &policy, const Problem &problem,
@@ -78,11 +115,7 @@ void plan_column(const DeviceCaps &caps, const Policy &policy, const Problem &pr
   tile = column_tile(shape, problem.rows, layout.extent[layout.dims - 1]);
   tile.width = column_width(shape, tile, held_size, has_mask,
                             caps.smem_per_block_bytes - kColumnStaticBytes, caps.sm_count);
-  tile.x_is_whole =
-      has_whole_quads(layout, kTensorX, args.buffers.x, dtype_size(problem.x_dtype), tile);
-  tile.y_is_whole =
-      has_whole_quads(layout, kTensorY, args.buffers.y, dtype_size(problem.y_dtype), tile);
-  tile.mask_is_whole = has_whole_quads(layout, kTensorMask, args.buffers.mask, 1, tile);
+  find_whole_quads(problem, kQuad, &args);
   args.room = column_room(shape, tile, held_size, has_mask);
   args.row_blocks = shape.blocks;
   launch->kernel = column_kernel_for(problem.x_dtype);
@@ -108,6 +141,9 @@ GeneralLaunch plan(const DeviceCaps &caps, const Policy &policy, const Problem &
   args.row_blocks = 1;
   if (policy.algo == SOFTMAX_ALGO_ONLINE) {
     plan_wide(policy, problem, &launch);
+  } else if (policy.algo == SOFTMAX_ALGO_COLUMN &&
+             is_held_column(problem, caps.compute_capability)) {
+    plan_held_column(caps, policy, problem, &launch);
   } else if (policy.algo == SOFTMAX_ALGO_COLUMN) {
     plan_column(caps, policy, problem, &launch);
   } else {

@@ -1,0 +1,163 @@
+// How COLUMN spreads rows that lie across memory over the registers of threads: for host and
+// device.
+//
+// A thread has some neighbouring rows, its lanes, at the positions t, t + threads, ... of its
+// block's part of the axis, t being its number along the axis. Which positions those are is a
+// function of N and the device, and so is the order of additions: a thread's one after another,
+// then the threads' sums by lanes of a warp (held_column_lanes), then the blocks'. How many lanes
+// threads have, and how many threads are side by side, changes none of it.
+#pragma once
+
+#include "core/column_tile.h"
+#include "core/dtype.h"
+#include "core/features.h"
+#include "core/problem.h"
+
+namespace softmax {
+
+constexpr int kHeldPositions = 16;       // of a thread that shares its rows
+constexpr int kHeldAlonePositions = 32;  // of one that has them alone
+constexpr int kHeldPart = 1024;          // positions of a block, where clusters are large enough
+constexpr int kHeldAxisThreads = 512;    // of a block, along the axis
+constexpr int kHeldMostThreads = 1024;   // of a block
+constexpr int kHeldThreads = 512;        // rather
+constexpr int kHeldFewThreads = 128;     // no fewer, where there are rows enough
+// A run of the tensor that a block takes at a position: 32 bytes are what memory moves at least.
+constexpr int kHeldRunBytes = 64;
+constexpr int kHeldLeastRunBytes = 32;
+
+// Blocks of a cluster. More than eight are for who has them.
+constexpr int column_most_blocks(int compute_capability) {
+  if (compute_capability < 90) return 1;
+  return compute_capability == 90 ? 16 : 8;
+}
+
+constexpr ColumnShape held_column_shape(std::int64_t cols, int most_blocks) {
+  if (cols <= kHeldAlonePositions) return {1, 1, static_cast<std::int32_t>(cols)};
+  std::int64_t blocks = 1;
+  while (blocks < most_blocks && (cols + blocks - 1) / blocks > kHeldPart) blocks *= 2;
+  const std::int64_t part = (cols + blocks - 1) / blocks;
+  std::int64_t threads = 2;
+  while (threads * kHeldPositions < part && threads < 2 * kHeldAxisThreads) threads *= 2;
+  const std::int64_t quads = (part + threads - 1) / threads;
+  return {static_cast<std::int32_t>(blocks), static_cast<std::int32_t>(threads),
+          static_cast<std::int32_t>(quads < INT32_MAX ? quads : INT32_MAX)};
+}
+
+// Whether rows are held in registers: where they are short enough for that, and what is left to do
+// for the kernel leaves room. No masks, no given statistics, no 16-bit terms for float32 results.
+inline bool is_held_column(const Problem &p, int compute_capability) {
+  constexpr std::uint32_t kNot =
+      kFeatureGivenStats | kFeatureBoolMask | kFeatureCausalMask | kFeatureRowLength;
+  if ((p.features & kNot) != 0) return false;
+  if (dtype_size(p.x_dtype) < 4 && dtype_size(p.y_dtype) > 2) return false;
+  const int most_blocks = column_most_blocks(compute_capability);
+  const int most_threads = most_blocks == 1 ? kHeldAxisThreads / 2 : kHeldAxisThreads;
+  const ColumnShape shape = held_column_shape(p.cols, most_blocks);
+  return shape.threads == 1 || (shape.threads <= most_threads && shape.quads <= kHeldPositions);
+}
+// The sums that threads take of a row: of log-softmax and for statistics one apart from what equals
+// the maximum.
+struct HeldSums {
+  bool apart;
+  bool plain;
+
+  SOFTMAX_HD int count() const { return int{apart} + int{plain}; }
+};
+inline HeldSums held_column_sums(const Problem &p) {
+  const bool is_softmax = p.op == SOFTMAX_OP_SOFTMAX;
+  return {!is_softmax || (p.features & kFeatureStatsOutputs) != 0, is_softmax};
+}
+
+// Of a quad: as many as its word in memory, of at most 8 bytes, has elements; fewer where that
+// makes it a word, or where there are no more neighbouring rows.
+constexpr int held_column_lanes(const ColumnShape &shape, std::int64_t inner, int size) {
+  return size >= 4 || shape.threads == 1 || (inner % 4 != 0 && inner % 2 == 0) ? 2 : 4;
+}
+
+// Which rows a block takes, but for the width.
+constexpr ColumnTile held_column_tile(std::int64_t rows, std::int64_t inner, int lanes) {
+  const std::int64_t inner_groups = (inner + lanes - 1) / lanes;
+  ColumnTile tile = {};
+  tile.inner = inner;
+  tile.quad_rows = lanes;
+  tile.inner_groups = static_cast<std::int32_t>(inner_groups);
+  tile.groups = rows / inner * inner_groups;
+  tile.width = 1;
+  return tile;
+}
+
+// Threads that merge the parts of a row, lanes of a warp.
+SOFTMAX_HD int held_column_mergers(const ColumnShape &shape) {
+  return shape.threads <= 4 ? 1 : shape.threads >= 128 ? 32 : shape.threads / 4;
+}
+
+// A block's shared memory, in bytes from its beginning.
+struct HeldColumnRoom {
+  std::int32_t numbers;  // of rows
+  std::int32_t stats;    // of rows
+  std::int32_t own;      // of rows: their scales and sinks
+  std::int32_t sent;     // parts of rows, by the blocks of a cluster
+  std::int32_t parts;    // the same, by threads
+  std::int32_t left;     // which rows are left for wide_row.cuh
+  std::int32_t bytes;
+  std::int32_t pitch;  // from a row's parts to the next one's
+  std::int32_t sum;    // from the parts of a sum to those of another
+  std::int32_t sent_sum;
+};
+
+constexpr int kHeldNumbersBytes = 16;
+constexpr int kHeldStatsBytes = 32;
+constexpr int kHeldPartBytes = 16;
+constexpr int kHeldOwnBytes = 16;
+
+SOFTMAX_HD HeldColumnRoom held_column_room(const ColumnShape &shape, const ColumnTile &tile,
+                                           HeldSums sums) {
+  const int rows = tile.rows();
+  HeldColumnRoom room;
+  // Neighbouring threads write to different banks, whether they are of one row or not.
+  const int padding = tile.width >= 8 ? 1 : 8 / tile.width;
+  room.pitch = shape.threads == 1 ? 1 : shape.threads + padding;
+  room.sum = rows * room.pitch;
+  room.sent_sum = shape.blocks > 1 ? rows * shape.blocks : 0;
+  room.numbers = 0;
+  room.stats = rows * kHeldNumbersBytes;
+  room.own = room.stats + (sums.apart ? rows * kHeldStatsBytes : 0);
+  room.sent = room.own + rows * kHeldOwnBytes;
+  room.parts = room.sent + sums.count() * room.sent_sum * kHeldPartBytes;
+  room.left = room.parts + sums.count() * room.sum * kHeldPartBytes;
+  room.bytes = room.left + rows;
+  return room;
+}
+
+// How many threads are side by side: whole warps, and runs of the tensor as long as memory moves
+// them well; 0 where shared memory has no room for that.
+inline std::int32_t held_column_width(const ColumnShape &shape, ColumnTile tile, int size,
+                                      HeldSums sums, std::int64_t most_bytes, int multiprocessors) {
+  const std::int64_t groups = tile.groups;
+  const auto runs_are = [&](std::int64_t width, int bytes) {
+    return width * tile.quad_rows * size >= bytes || width >= tile.inner_groups;
+  };
+  const auto threads_of = [&](std::int64_t width) { return width * shape.threads; };
+  std::int64_t width = 1;
+  while (threads_of(width) < kHeldFewThreads) width *= 2;
+  while (!runs_are(width, kHeldRunBytes) && threads_of(2 * width) <= kHeldThreads) width *= 2;
+  while (!runs_are(width, kHeldLeastRunBytes) && threads_of(2 * width) <= kHeldMostThreads) {
+    width *= 2;
+  }
+  // No multiprocessor without a block, nor threads without rows.
+  while (threads_of(width / 2) >= 32) {
+    const std::int64_t blocks = (groups + width - 1) / width * shape.blocks;
+    const bool is_idle =
+        blocks < 2 * std::int64_t{multiprocessors} && runs_are(width / 2, kHeldRunBytes);
+    if (!is_idle && width / 2 < groups) break;
+    width /= 2;
+  }
+  tile.width = static_cast<std::int32_t>(width);
+  while (tile.width > 0 && held_column_room(shape, tile, sums).bytes > most_bytes) {
+    tile.width = threads_of(tile.width / 2) >= 32 ? tile.width / 2 : 0;
+  }
+  return tile.width;
+}
+
+}  // namespace softmax

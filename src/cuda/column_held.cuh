@@ -1,0 +1,462 @@
+// Algorithm 15, COLUMN, of rows that registers can hold: rows that lie across memory, neighbouring
+// rows being neighbours there: a tile of them in the registers of a block, or of a cluster's
+// blocks, each of which has a part of the axis. Every input is read once, every output written
+// once.
+//
+// A thread takes its sums against its own maximum, which is known as soon as its own loads are
+// there. The threads of a row then meet once: what terms are against are powers of two, so that
+// sums are brought to the row's maximum without rounding. Where a thread has whole rows it meets
+// nobody. A row that this arithmetic is not for is left and computed in float64 afterwards:
+// wide_row.cuh.
+#pragma once
+
+#include "cuda/general/column_row.cuh"
+#include "cuda/general/column_team.cuh"
+#include "cuda/general/held_column.cuh"
+
+namespace softmax {
+
+// Of some of a row's elements.
+struct alignas(kHeldPartBytes) ColumnPart {
+  double sum;  // of terms in units, against the power of two that is nearest to the maximum's
+  float max;
+  float ones;  // how many elements equal that, where they are counted apart from the sum
+};
+static_assert(sizeof(ColumnPart) == kHeldPartBytes && sizeof(RowNumbers) <= kHeldStatsBytes);
+
+// What a row's outputs are made of. Softmax: what its terms are against, as an exponent, and the
+// factor, see put_factor; where results are coarse: maximum, scale, factor, and what is added in
+// the exponent. Log-softmax: maximum, scale, log(sum).
+struct alignas(kHeldNumbersBytes) HeldNumbers {
+  float number[4];
+};
+
+// What is given of each row.
+struct alignas(kHeldOwnBytes) HeldOwn {
+  double scale;
+  double sink;
+};
+
+template <typename X, int kLanes, int kQuads, bool kIsApart>
+class HeldColumnCall {
+  using Held = HeldColumn<X, kLanes, kQuads>;
+
+ public:
+  __device__ __forceinline__ HeldColumnCall(const GeneralArgs &args, unsigned char *memory,
+                                            std::uint64_t *barrier)
+      : args_(args), held_(args), memory_(memory), barrier_(barrier) {}
+
+  __device__ __forceinline__ void run() {
+    open();
+    if (has_own()) load_own();
+    held_.load();
+#pragma unroll
+    for (int pair = 0; pair < Held::kPairs; ++pair) take_sums(pair);
+    meet();
+    unsigned is_left = 0;
+#pragma unroll
+    for (int i = 0; i < kLanes; ++i) is_left |= unsigned{left()[place().tile_row(i)]} << i;
+    if (!kIsApart || !args_.is_stats) {
+#pragma unroll
+      for (int pair = 0; pair < Held::kPairs; ++pair) finish_pair(pair);
+      held_.store(is_left);
+    }
+    has_left_ = __syncthreads_or(is_left != 0) != 0 && place().rank() == 0;
+    if (kIsApart && args_.writes_stats() && place().rank() == 0) write_stats();
+  }
+
+  // Rows that are left, by all threads.
+  __device__ __forceinline__ void run_left(TeamScratch *scratch) const {
+    if (!has_left_) return;
+    const Team team = Team::of_block(scratch);
+#pragma unroll 1
+    for (int r = 0; r < args_.tile.rows(); ++r) {
+      const std::int64_t row = place().row_of(r);
+      if (left()[r] != 0 && row >= 0) run_wide_row(args_, row, team);
+    }
+  }
+
+ private:
+  static constexpr bool kIsAlone = kQuads > kHeldPositions;  // a thread has whole rows
+  // Beside a maximum below that, whatever is above twice that is nothing.
+  static constexpr float kMostExponent = 0x1p19f;
+
+  __device__ __forceinline__ HeldColumnPlace place() const { return HeldColumnPlace(args_); }
+  // Beside the sum apart from what equals the maximum, softmax's.
+  __device__ __forceinline__ bool needs_plain() const {
+    return !kIsApart || (!args_.is_log && !args_.is_stats);
+  }
+  __device__ __forceinline__ int sums() const { return int{kIsApart} + int{needs_plain()}; }
+  template <typename T>
+  __device__ __forceinline__ T *at(int offset) const {
+    return reinterpret_cast<T *>(memory_ + offset);
+  }
+  __device__ __forceinline__ HeldNumbers *row_numbers() const {
+    return at<HeldNumbers>(args_.held_room.numbers);
+  }
+  __device__ __forceinline__ RowNumbers *row_stats() const {
+    return at<RowNumbers>(args_.held_room.stats);
+  }
+  __device__ __forceinline__ HeldOwn *own() const { return at<HeldOwn>(args_.held_room.own); }
+  __device__ __forceinline__ unsigned char *left() const { return memory_ + args_.held_room.left; }
+
+  // Elements of 16 bits come here for results of 16 bits, or fewer.
+  __device__ __forceinline__ bool is_coarse() const {
+    return !Held::kKeepsTerms || args_.y_dtype != SOFTMAX_DTYPE_F32;
+  }
+  static __device__ __forceinline__ float finite_or_zero(float v) {
+    return is_finite_number(v) ? v : 0.0f;
+  }
+
+  // ---- rows' scales and sinks ----
+
+  __device__ __forceinline__ bool has_own() const {
+    return args_.buffers.row_scale != nullptr || args_.buffers.sink != nullptr;
+  }
+  // Before elements are on their way: while registers hold them nothing is called, or it would be
+  // they that make room.
+  __device__ __forceinline__ void load_own() const {
+    const float *const row_scale = args_.buffers.row_scale;
+#pragma unroll 1
+    for (int r = static_cast<int>(threadIdx.x); r < args_.tile.rows(); r += blockDim.x) {
+      const std::int64_t row = place().row_of(r);
+      double scale = args_.general.scale;
+      if (row_scale != nullptr && row >= 0) scale *= double(row_scale[row]);
+      own()[r] = {scale, sink_of_row(args_, row)};
+    }
+    __syncthreads();
+  }
+  __device__ __forceinline__ RowScaling row_scaling(int r) const {
+    return args_.buffers.row_scale == nullptr ? args_.scaling : RowScaling::of(own()[r].scale);
+  }
+  __device__ __forceinline__ RowScaling lane_scaling(int lane) const {
+    return row_scaling(place().tile_row(lane));
+  }
+
+  // ---- a thread's own part ----
+
+  // Of a part whose maximum is too far below 0, in a row that is not left, no term is more than
+  // nothing.
+  static __device__ __forceinline__ ScaledTerms terms_of(float max, const RowScaling &s) {
+    const ScaledTerms terms(finite_or_zero(max), s);
+    return terms.is_near() ? terms : ScaledTerms(0.0f, s);
+  }
+  // What such a part's terms are against.
+  static __device__ __forceinline__ float exponent_of(float max, const RowScaling &s) {
+    const ScaledTerms terms(finite_or_zero(max), s);
+    return is_finite_number(max) && terms.is_near() ? terms.exponent() : -Limits<float>::infinity();
+  }
+  static __device__ __forceinline__ float power_of_two(float exponent) {
+    return exponent < -126.0f
+               ? 0.0f
+               : float_of(static_cast<std::uint32_t>(static_cast<int>(exponent) + 127) << 23);
+  }
+  // max * s * log2(e) less the exponent that terms are against.
+  static __device__ __forceinline__ float fraction_of(float max, const RowScaling &s) {
+    const float log2 = max * s.log2_hi;
+    const float low = fmaf(max, s.log2_lo, fmaf(max, s.log2_hi, -log2));
+    return (log2 - ScaledTerms(max, s).exponent()) + low;
+  }
+
+  __device__ __forceinline__ void take_sums(int pair) {
+    const RowScaling s[2] = {lane_scaling(2 * pair), lane_scaling(2 * pair + 1)};
+    if (s[0].sign < 0.0f || s[1].sign < 0.0f) {
+      held_.negate(pair, s[0].sign < 0.0f, s[1].sign < 0.0f);
+    }
+    float max[2];
+    held_.take_max(pair, max);
+    double sum[2];
+    if (kIsApart) {
+      const ScaledTerms terms[2] = {terms_of(max[0], s[0]), terms_of(max[1], s[1])};
+      float ones[2] = {};
+      held_.template add<false>(pair, sum, [&](int i, float x) {
+        const bool is_one = x == max[i];
+        const float made = terms[i](x);
+        ones[i] += is_one ? 1.0f : 0.0f;
+        return is_one ? 0.0f : made;
+      });
+#pragma unroll
+      for (int i = 0; i < 2; ++i) put_part(2 * pair + i, 0, {sum[i], max[i], ones[i]});
+    }
+    if (needs_plain()) {
+      if (is_coarse()) {
+        float top[2], log2[2], offset[2];
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          const bool is_near = exponent_of(max[i], s[i]) > -Limits<float>::infinity();
+          top[i] = is_near ? max[i] : 0.0f;
+          log2[i] = s[i].log2_hi;
+          offset[i] = 64.0f + fraction_of(top[i], s[i]);
+        }
+        held_.template add<false>(pair, sum, [&](int i, float x) {
+          return coarse_power_of_two(fmaf(x - top[i], log2[i], offset[i]));
+        });
+      } else if constexpr (Held::kKeepsTerms) {
+        const ScaledTerms terms[2] = {terms_of(max[0], s[0]), terms_of(max[1], s[1])};
+        held_.template add<true>(pair, sum, [&](int i, float x) { return terms[i](x); });
+      }
+#pragma unroll
+      for (int i = 0; i < 2; ++i) put_part(2 * pair + i, kIsApart, {sum[i], max[i], 0.0f});
+    }
+    max_[2 * pair] = max[0];
+    max_[2 * pair + 1] = max[1];
+  }
+  // `which` of the row's sums.
+  __device__ __forceinline__ void put_part(int lane, int which, const ColumnPart &part) const {
+    at<ColumnPart>(args_.held_room.parts)[which * args_.held_room.sum +
+                                          place().tile_row(lane) * args_.held_room.pitch +
+                                          place().axis_thread()] = part;
+  }
+
+  // ---- the parts of a row ----
+
+  __device__ __forceinline__ void open() const {
+#if SOFTMAX_BULK_COPY
+    if (args_.column.blocks == 1) return;
+    namespace ptx = cuda::ptx;
+    if (threadIdx.x == 0) {
+      const int parts = sums() * args_.held_room.sent_sum;
+      ptx::mbarrier_init(barrier_, 1);
+      ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);
+      ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, barrier_,
+                                     static_cast<std::uint32_t>(parts * sizeof(ColumnPart)));
+    }
+    ptx::barrier_cluster_arrive(ptx::sem_relaxed);
+#endif
+  }
+
+  // Where the parts of the block's rows are, how many a row has and how many lanes merge them.
+  struct Parts {
+    const ColumnPart *first;
+    int pitch, sum;  // from one row to the next, from one sum to the next
+    int count, lanes;
+
+    __device__ __forceinline__ const ColumnPart *of(int r, int which) const {
+      return first + which * sum + r * pitch;
+    }
+  };
+
+  // The numbers of a thread's rows are there when this returns.
+  __device__ __forceinline__ void meet() const {
+    const Parts parts = {at<ColumnPart>(args_.held_room.parts), args_.held_room.pitch,
+                         args_.held_room.sum, args_.column.threads,
+                         held_column_mergers(args_.column)};
+    if constexpr (kIsAlone) {
+#pragma unroll 1
+      for (int i = 0; i < kLanes; ++i) {
+        const int r = place().tile_row(i);
+        finish(r, row_scaling(r), *parts.of(r, 0), *parts.of(r, kIsApart));
+      }
+    } else {
+      meet_others(parts);
+    }
+  }
+
+  __device__ __forceinline__ void meet_others(Parts parts) const {
+#if SOFTMAX_BULK_COPY
+    if (args_.column.blocks > 1) cuda::ptx::barrier_cluster_wait(cuda::ptx::sem_acquire);
+#endif
+    __syncthreads();
+#if SOFTMAX_BULK_COPY
+    if (args_.column.blocks > 1) {
+      send_to_blocks(parts);
+      parts = {at<ColumnPart>(args_.held_room.sent), args_.column.blocks, args_.held_room.sent_sum,
+               args_.column.blocks, args_.column.blocks};
+      wait_for(barrier_, 0);
+    }
+#endif
+    for_rows(parts.lanes, [&](int r, const RowScaling &scaling, int lane) {
+      ColumnPart apart = {}, plain = {};
+#pragma unroll 1
+      for (int which = 0; which < sums(); ++which) {
+        const bool is_apart = kIsApart && which == 0;
+        const ColumnPart merged = merge(parts, r, which, lane, scaling, is_apart);
+        if (is_apart) apart = merged;
+        if (!is_apart) plain = merged;
+      }
+      if (lane == 0) finish(r, scaling, apart, plain);
+    });
+    __syncthreads();
+  }
+
+  // use(row of the block, its scaling, lane) by as many lanes of a warp for each row.
+  template <typename Use>
+  __device__ __forceinline__ void for_rows(int lanes, Use use) const {
+    const int all = args_.tile.rows() * lanes;
+    const int shift = __ffs(lanes) - 1;
+#pragma unroll 1
+    for (int i = static_cast<int>(threadIdx.x); (i & -kWarpThreads) < all; i += blockDim.x) {
+      const int r = min(i >> shift, args_.tile.rows() - 1);
+      use(r, row_scaling(r), i & (lanes - 1));
+    }
+  }
+
+  // Every lane has the parts lane, lane + lanes, ...
+  static __device__ __forceinline__ ColumnPart merge(const Parts &all_parts, int r, int which,
+                                                     int lane, const RowScaling &scaling,
+                                                     bool has_ones) {
+    const ColumnPart *const parts = all_parts.of(r, which);
+    const int count = all_parts.count;
+    const int lanes = all_parts.lanes;
+    float max = -Limits<float>::infinity();
+#pragma unroll 1
+    for (int k = lane; k < count; k += lanes) max = max_or_nan(max, parts[k].max);
+    max = lanes_max_or_nan(max, lanes);
+    const ScaledTerms all(finite_or_zero(max), scaling);
+    ColumnSums sums = ColumnSums::none();
+#pragma unroll 1
+    for (int k = lane; k < count; k += lanes) {
+      const ColumnPart part = parts[k];
+      const float exponent = exponent_of(part.max, scaling);
+      sums.others += part.sum * double(power_of_two(exponent - all.exponent()));
+      if (!has_ones) continue;
+      if (part.max == max) {
+        sums.ones += part.ones;
+      } else if (exponent > -Limits<float>::infinity()) {
+        // Its maximum is an element like any other.
+        sums.others += double(part.ones) * double(all(part.max));
+      }
+    }
+#pragma unroll
+    for (int step = 1; step < kWarpThreads; step *= 2) {
+      if (step < lanes) sums = sums.with(sums.from_lane(step));
+    }
+    return {sums.others, max, sums.ones};
+  }
+
+#if SOFTMAX_BULK_COPY
+  // Each with the bytes that the receiver's barrier counts: no fence, which would wait for whatever
+  // else is being stored. A block that has all parts has nothing more to come, and may end.
+  __device__ __forceinline__ void send_to_blocks(const Parts &parts) const {
+    const auto cluster = cooperative_groups::this_cluster();
+    for_rows(parts.lanes, [&](int r, const RowScaling &scaling, int lane) {
+#pragma unroll 1
+      for (int which = 0; which < sums(); ++which) {
+        const ColumnPart part = merge(parts, r, which, lane, scaling, kIsApart && which == 0);
+        std::uint64_t words[2];
+        memcpy(words, &part, sizeof part);
+        ColumnPart *const to = at<ColumnPart>(args_.held_room.sent) +
+                               which * args_.held_room.sent_sum + r * args_.column.blocks +
+                               place().rank();
+#pragma unroll 1
+        for (int block = lane; block < args_.column.blocks; block += parts.lanes) {
+          cuda::ptx::st_async(reinterpret_cast<std::uint64_t *>(cluster.map_shared_rank(to, block)),
+                              words, cluster.map_shared_rank(barrier_, block));
+        }
+      }
+    });
+  }
+#endif
+
+  // Of the block's row `r`, by one thread: its numbers and whether it is left.
+  __device__ __forceinline__ void finish(int r, const RowScaling &scaling, const ColumnPart &apart,
+                                         const ColumnPart &plain) const {
+    HeldNumbers &numbers = row_numbers()[r];
+    const float max = needs_plain() ? plain.max : apart.max;
+    const float finite = finite_or_zero(max);
+    const ScaledTerms all(finite, scaling);
+    const double reference = all.reference();
+    left()[r] = !scaling.is_usual || !(fabsf(all.exponent()) < kMostExponent);
+    if (kIsApart && args_.writes_stats()) row_stats()[r] = {max, apart.ones, apart.sum, reference};
+    const double sink = args_.buffers.sink != nullptr ? own()[r].sink : -Limits<double>::infinity();
+    if (kIsApart && args_.is_log) {
+      const double top = double(max) * scaling.size;
+      const RowSums sums = {apart.sum, apart.ones};
+      numbers = {
+          {finite, scaling.hi, scaling.lo, column_log_sum(args_, max, top, sink, reference, sums)}};
+      return;
+    }
+    float factor[3] = {};
+    if (needs_plain()) put_sum_factor(args_, max, sink, reference, plain.sum, factor);
+    if (is_coarse()) {
+      const float unit = factor[2] == 1.0f ? 64.0f : 0.0f;
+      numbers = {{finite, scaling.log2_hi, factor[0], unit + fraction_of(finite, scaling)}};
+    } else {
+      numbers = {{all.exponent(), factor[0], factor[1], factor[2]}};
+    }
+  }
+
+  // Rows' statistics: calls, at the end.
+  __device__ __forceinline__ void write_stats() const {
+#pragma unroll 1
+    for (int r = static_cast<int>(threadIdx.x); r < args_.tile.rows(); r += blockDim.x) {
+      const std::int64_t row = place().row_of(r);
+      if (left()[r] == 0 && row >= 0) write_row_stats(args_, row, row_stats()[r]);
+    }
+  }
+
+  // ---- outputs ----
+
+  using Group = float[Held::kTogether][2];
+
+  template <typename Make>
+  static __device__ __forceinline__ void each(Group &value, Make make) {
+#pragma unroll
+    for (int k = 0; k < Held::kTogether; ++k) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) value[k][i] = make(i, value[k][i]);
+    }
+  }
+
+  __device__ __forceinline__ void finish_pair(int pair) {
+    float n[2][4];
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const HeldNumbers numbers = row_numbers()[place().tile_row(2 * pair + i)];
+#pragma unroll
+      for (int k = 0; k < 4; ++k) n[i][k] = numbers.number[k];
+    }
+    const bool is_fine = !(kIsApart && args_.is_log) && !is_coarse();
+    if (is_fine) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const float own = exponent_of(max_[2 * pair + i], lane_scaling(2 * pair + i));
+        n[i][3] *= power_of_two(own - n[i][0]);
+      }
+    }
+    held_.finish(pair, [&](Group &value) {
+      if (kIsApart && args_.is_log) {
+        each(value, [&](int i, float x) {
+          RowScaling scaling = {};
+          scaling.hi = n[i][1];
+          scaling.lo = n[i][2];
+          return scaled_log_value(x, n[i][0], scaling, n[i][3]);
+        });
+      } else if (is_coarse()) {
+        // Terms are made again, against the row's own maximum.
+        each(value, [&](int i, float x) {
+          return coarse_power_of_two(fmaf(x - n[i][0], n[i][1], n[i][3])) * n[i][2];
+        });
+      } else {
+        each(value, [&](int i, float term) {
+          term *= n[i][3];
+          return fmaf(term, n[i][1], term * n[i][2]);
+        });
+      }
+    });
+  }
+
+  const GeneralArgs &args_;
+  Held held_;
+  unsigned char *const memory_;
+  std::uint64_t *const barrier_;  // of parts from other blocks
+  float max_[kLanes];             // of the thread's elements
+  bool has_left_ = false;
+};
+
+template <int kQuads>
+constexpr int kHeldColumnThreads = kQuads > kHeldPositions ? kHeldFewThreads : kHeldMostThreads;
+
+// A block is tile.width groups of rows by threads along the axis.
+template <typename X, int kLanes, int kQuads, bool kIsApart>
+__global__ void __launch_bounds__(kHeldColumnThreads<kQuads>)
+    held_column_kernel(const __grid_constant__ GeneralArgs args) {
+  extern __shared__ __align__(16) unsigned char memory[];
+  __shared__ TeamScratch wide_scratch;
+  __shared__ std::uint64_t barrier;
+  HeldColumnCall<X, kLanes, kQuads, kIsApart> call(args, memory, &barrier);
+  call.run();
+  call.run_left(&wide_scratch);
+}
+
+}  // namespace softmax
