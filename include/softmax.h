@@ -240,7 +240,7 @@ enum {
   SOFTMAX_ALGO_TILE = 12,        /* read once: runs of short rows by bulk asynchronous copy */
   SOFTMAX_ALGO_CLUSTER = 13,     /* read once: row over the blocks of a thread-block cluster */
   SOFTMAX_ALGO_GRID = 14,        /* read once where it fits on chip: row over many blocks */
-  SOFTMAX_ALGO_COLUMN = 15,      /* read once: softmax axis not innermost, in shared memory */
+  SOFTMAX_ALGO_COLUMN = 15,      /* read once: softmax axis not innermost, held on chip */
   SOFTMAX_ALGO_REFERENCE = 1000  /* slow and obvious, float64 inside; never chosen by AUTO */
 };
 

@@ -18,6 +18,7 @@ namespace softmax {
 constexpr int kHeldPositions = 16;       // of a thread that shares its rows
 constexpr int kHeldAlonePositions = 32;  // of one that has them alone
 constexpr int kHeldPart = 1024;          // positions of a block, where clusters are large enough
+constexpr int kHeldWholePart = 512;      // of one that has the axis alone, where there are clusters
 constexpr int kHeldAxisThreads = 512;    // of a block, along the axis
 constexpr int kHeldMostThreads = 1024;   // of a block
 constexpr int kHeldThreads = 512;        // rather
@@ -35,7 +36,10 @@ constexpr int column_most_blocks(int compute_capability) {
 constexpr ColumnShape held_column_shape(std::int64_t cols, int most_blocks) {
   if (cols <= kHeldAlonePositions) return {1, 1, static_cast<std::int32_t>(cols)};
   std::int64_t blocks = 1;
-  while (blocks < most_blocks && (cols + blocks - 1) / blocks > kHeldPart) blocks *= 2;
+  while (blocks < most_blocks &&
+         (cols + blocks - 1) / blocks > (blocks == 1 ? kHeldWholePart : kHeldPart)) {
+    blocks *= 2;
+  }
   const std::int64_t part = (cols + blocks - 1) / blocks;
   std::int64_t threads = 2;
   while (threads * kHeldPositions < part && threads < 2 * kHeldAxisThreads) threads *= 2;
@@ -87,9 +91,9 @@ constexpr ColumnTile held_column_tile(std::int64_t rows, std::int64_t inner, int
   return tile;
 }
 
-// Threads that merge the parts of a row, lanes of a warp.
-SOFTMAX_HD int held_column_mergers(const ColumnShape &shape) {
-  return shape.threads <= 4 ? 1 : shape.threads >= 128 ? 32 : shape.threads / 4;
+// Lanes of a warp that merge a row's parts, four each where there are so many.
+SOFTMAX_HD int held_column_mergers(int parts) {
+  return parts <= 4 ? 1 : parts >= 128 ? 32 : parts / 4;
 }
 
 // A block's shared memory, in bytes from its beginning.
@@ -97,6 +101,7 @@ struct HeldColumnRoom {
   std::int32_t numbers;  // of rows
   std::int32_t stats;    // of rows
   std::int32_t own;      // of rows: their scales and sinks
+  std::int32_t groups;   // where they are
   std::int32_t sent;     // parts of rows, by the blocks of a cluster
   std::int32_t parts;    // the same, by threads
   std::int32_t left;     // which rows are left for wide_row.cuh
@@ -109,7 +114,8 @@ struct HeldColumnRoom {
 constexpr int kHeldNumbersBytes = 16;
 constexpr int kHeldStatsBytes = 32;
 constexpr int kHeldPartBytes = 16;
-constexpr int kHeldOwnBytes = 16;
+constexpr int kHeldOwnBytes = 48;
+constexpr int kHeldGroupBytes = 16;
 
 SOFTMAX_HD HeldColumnRoom held_column_room(const ColumnShape &shape, const ColumnTile &tile,
                                            HeldSums sums) {
@@ -123,7 +129,8 @@ SOFTMAX_HD HeldColumnRoom held_column_room(const ColumnShape &shape, const Colum
   room.numbers = 0;
   room.stats = rows * kHeldNumbersBytes;
   room.own = room.stats + (sums.apart ? rows * kHeldStatsBytes : 0);
-  room.sent = room.own + rows * kHeldOwnBytes;
+  room.groups = room.own + rows * kHeldOwnBytes;
+  room.sent = room.groups + tile.width * kHeldGroupBytes;
   room.parts = room.sent + sums.count() * room.sent_sum * kHeldPartBytes;
   room.left = room.parts + sums.count() * room.sum * kHeldPartBytes;
   room.bytes = room.left + rows;

@@ -20,7 +20,9 @@ namespace softmax {
 struct alignas(kHeldPartBytes) ColumnPart {
   double sum;  // of terms in units, against the power of two that is nearest to the maximum's
   float max;
-  float ones;  // how many elements equal that, where they are counted apart from the sum
+  // How many elements equal the maximum, where they are counted apart from the sum; or the power of
+  // two's exponent, -inf where all of the sum is nothing.
+  float other;
 };
 static_assert(sizeof(ColumnPart) == kHeldPartBytes && sizeof(RowNumbers) <= kHeldStatsBytes);
 
@@ -32,10 +34,11 @@ struct alignas(kHeldNumbersBytes) HeldNumbers {
 };
 
 // What is given of each row.
-struct alignas(kHeldOwnBytes) HeldOwn {
-  double scale;
+struct alignas(16) HeldOwn {
+  RowScaling scaling;
   double sink;
 };
+static_assert(sizeof(HeldOwn) == kHeldOwnBytes);
 
 template <typename X, int kLanes, int kQuads, bool kIsApart>
 class HeldColumnCall {
@@ -44,7 +47,10 @@ class HeldColumnCall {
  public:
   __device__ __forceinline__ HeldColumnCall(const GeneralArgs &args, unsigned char *memory,
                                             std::uint64_t *barrier)
-      : args_(args), held_(args), memory_(memory), barrier_(barrier) {}
+      : args_(args),
+        held_(args, reinterpret_cast<HeldGroup *>(memory + args.held_room.groups)),
+        memory_(memory),
+        barrier_(barrier) {}
 
   __device__ __forceinline__ void run() {
     open();
@@ -52,7 +58,7 @@ class HeldColumnCall {
     held_.load();
 #pragma unroll
     for (int pair = 0; pair < Held::kPairs; ++pair) take_sums(pair);
-    meet();
+    if constexpr (!kIsAlone) meet();
     unsigned is_left = 0;
 #pragma unroll
     for (int i = 0; i < kLanes; ++i) is_left |= unsigned{left()[place().tile_row(i)]} << i;
@@ -122,12 +128,12 @@ class HeldColumnCall {
       const std::int64_t row = place().row_of(r);
       double scale = args_.general.scale;
       if (row_scale != nullptr && row >= 0) scale *= double(row_scale[row]);
-      own()[r] = {scale, sink_of_row(args_, row)};
+      own()[r] = {RowScaling::of(scale), sink_of_row(args_, row)};
     }
     __syncthreads();
   }
   __device__ __forceinline__ RowScaling row_scaling(int r) const {
-    return args_.buffers.row_scale == nullptr ? args_.scaling : RowScaling::of(own()[r].scale);
+    return args_.buffers.row_scale == nullptr ? args_.scaling : own()[r].scaling;
   }
   __device__ __forceinline__ RowScaling lane_scaling(int lane) const {
     return row_scaling(place().tile_row(lane));
@@ -146,10 +152,15 @@ class HeldColumnCall {
     const ScaledTerms terms(finite_or_zero(max), s);
     return is_finite_number(max) && terms.is_near() ? terms.exponent() : -Limits<float>::infinity();
   }
+  // 2^exponent of an integer that is not positive, or 0.
+  static __device__ __forceinline__ double wide_power(float exponent) {
+    return exponent < -1000.0f ? 0.0
+                               : __hiloint2double((static_cast<int>(exponent) + 1023) << 20, 0);
+  }
   static __device__ __forceinline__ float power_of_two(float exponent) {
-    return exponent < -126.0f
-               ? 0.0f
-               : float_of(static_cast<std::uint32_t>(static_cast<int>(exponent) + 127) << 23);
+    if (exponent < -149.0f) return 0.0f;
+    const int e = static_cast<int>(exponent);
+    return __int_as_float(e < -126 ? 1 << (e + 149) : (e + 127) << 23);
   }
   // max * s * log2(e) less the exponent that terms are against.
   static __device__ __forceinline__ float fraction_of(float max, const RowScaling &s) {
@@ -165,8 +176,9 @@ class HeldColumnCall {
     }
     float max[2];
     held_.take_max(pair, max);
-    double sum[2];
-    if (kIsApart) {
+    ColumnPart apart[2] = {}, plain[2] = {};
+    if constexpr (kIsApart) {
+      double sum[2];
       const ScaledTerms terms[2] = {terms_of(max[0], s[0]), terms_of(max[1], s[1])};
       float ones[2] = {};
       held_.template add<false>(pair, sum, [&](int i, float x) {
@@ -176,36 +188,52 @@ class HeldColumnCall {
         return is_one ? 0.0f : made;
       });
 #pragma unroll
-      for (int i = 0; i < 2; ++i) put_part(2 * pair + i, 0, {sum[i], max[i], ones[i]});
+      for (int i = 0; i < 2; ++i) apart[i] = {sum[i], max[i], ones[i]};
     }
     if (needs_plain()) {
+      double sum[2];
       if (is_coarse()) {
         float top[2], log2[2], offset[2];
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
-          const bool is_near = exponent_of(max[i], s[i]) > -Limits<float>::infinity();
-          top[i] = is_near ? max[i] : 0.0f;
+          top[i] = exponent_of(max[i], s[i]) > -Limits<float>::infinity() ? max[i] : 0.0f;
           log2[i] = s[i].log2_hi;
           offset[i] = 64.0f + fraction_of(top[i], s[i]);
         }
-        held_.template add<false>(pair, sum, [&](int i, float x) {
+        float some[2];  // of no more terms than float32 adds up well enough for 16 bits
+        held_.template add<false>(pair, some, [&](int i, float x) {
           return coarse_power_of_two(fmaf(x - top[i], log2[i], offset[i]));
         });
+        sum[0] = some[0];
+        sum[1] = some[1];
       } else if constexpr (Held::kKeepsTerms) {
         const ScaledTerms terms[2] = {terms_of(max[0], s[0]), terms_of(max[1], s[1])};
         held_.template add<true>(pair, sum, [&](int i, float x) { return terms[i](x); });
       }
 #pragma unroll
-      for (int i = 0; i < 2; ++i) put_part(2 * pair + i, kIsApart, {sum[i], max[i], 0.0f});
+      for (int i = 0; i < 2; ++i) {
+        exponent_[2 * pair + i] = exponent_of(max[i], s[i]);
+        plain[i] = {sum[i], max[i], exponent_[2 * pair + i]};
+      }
     }
-    max_[2 * pair] = max[0];
-    max_[2 * pair + 1] = max[1];
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      if constexpr (kIsAlone) {
+        finish(place().tile_row(2 * pair + i), s[i], apart[i], plain[i]);
+      } else {
+        if (kIsApart) put_part(2 * pair + i, 0, apart[i]);
+        if (needs_plain()) put_part(2 * pair + i, kIsApart, plain[i]);
+      }
+    }
   }
   // `which` of the row's sums.
   __device__ __forceinline__ void put_part(int lane, int which, const ColumnPart &part) const {
-    at<ColumnPart>(args_.held_room.parts)[which * args_.held_room.sum +
-                                          place().tile_row(lane) * args_.held_room.pitch +
-                                          place().axis_thread()] = part;
+    const HeldColumnPlace place = this->place();
+    const HeldColumnRoom &room = args_.held_room;
+    const int to = which * room.sum + place.tile_row(lane) * room.pitch + place.axis_thread();
+    uint4 words;
+    memcpy(&words, &part, sizeof part);
+    at<uint4>(room.parts)[to] = words;
   }
 
   // ---- the parts of a row ----
@@ -236,23 +264,11 @@ class HeldColumnCall {
     }
   };
 
-  // The numbers of a thread's rows are there when this returns.
+  // The numbers of the block's rows are there when this returns.
   __device__ __forceinline__ void meet() const {
-    const Parts parts = {at<ColumnPart>(args_.held_room.parts), args_.held_room.pitch,
-                         args_.held_room.sum, args_.column.threads,
-                         held_column_mergers(args_.column)};
-    if constexpr (kIsAlone) {
-#pragma unroll 1
-      for (int i = 0; i < kLanes; ++i) {
-        const int r = place().tile_row(i);
-        finish(r, row_scaling(r), *parts.of(r, 0), *parts.of(r, kIsApart));
-      }
-    } else {
-      meet_others(parts);
-    }
-  }
-
-  __device__ __forceinline__ void meet_others(Parts parts) const {
+    Parts parts = {at<ColumnPart>(args_.held_room.parts), args_.held_room.pitch,
+                   args_.held_room.sum, args_.column.threads,
+                   held_column_mergers(args_.column.threads)};
 #if SOFTMAX_BULK_COPY
     if (args_.column.blocks > 1) cuda::ptx::barrier_cluster_wait(cuda::ptx::sem_acquire);
 #endif
@@ -260,8 +276,9 @@ class HeldColumnCall {
 #if SOFTMAX_BULK_COPY
     if (args_.column.blocks > 1) {
       send_to_blocks(parts);
-      parts = {at<ColumnPart>(args_.held_room.sent), args_.column.blocks, args_.held_room.sent_sum,
-               args_.column.blocks, args_.column.blocks};
+      const int blocks = args_.column.blocks;
+      parts = {at<ColumnPart>(args_.held_room.sent), blocks, args_.held_room.sent_sum, blocks,
+               held_column_mergers(blocks)};
       wait_for(barrier_, 0);
     }
 #endif
@@ -291,37 +308,57 @@ class HeldColumnCall {
     }
   }
 
+  static __device__ __forceinline__ ColumnPart read(const ColumnPart *part) {
+    const uint4 words = *reinterpret_cast<const uint4 *>(part);
+    ColumnPart copy;
+    memcpy(&copy, &words, sizeof copy);
+    return copy;
+  }
+
   // Every lane has the parts lane, lane + lanes, ...
-  static __device__ __forceinline__ ColumnPart merge(const Parts &all_parts, int r, int which,
-                                                     int lane, const RowScaling &scaling,
-                                                     bool has_ones) {
-    const ColumnPart *const parts = all_parts.of(r, which);
-    const int count = all_parts.count;
-    const int lanes = all_parts.lanes;
+  static __device__ __forceinline__ ColumnPart merge(const Parts &parts, int r, int which, int lane,
+                                                     const RowScaling &scaling, bool is_apart) {
+    const ColumnPart *const of_row = parts.of(r, which);
     float max = -Limits<float>::infinity();
+    float most = -Limits<float>::infinity();
 #pragma unroll 1
-    for (int k = lane; k < count; k += lanes) max = max_or_nan(max, parts[k].max);
-    max = lanes_max_or_nan(max, lanes);
-    const ScaledTerms all(finite_or_zero(max), scaling);
-    ColumnSums sums = ColumnSums::none();
+    for (int k = lane; k < parts.count; k += parts.lanes) {
+      max = max_or_nan(max, of_row[k].max);
+      most = fmaxf(most, of_row[k].other);
+    }
+    max = lanes_max_or_nan(max, parts.lanes);
+    double sum = 0.0;
+    float ones = 0.0f;
+    if (is_apart) {
+      const ScaledTerms all(finite_or_zero(max), scaling);
 #pragma unroll 1
-    for (int k = lane; k < count; k += lanes) {
-      const ColumnPart part = parts[k];
-      const float exponent = exponent_of(part.max, scaling);
-      sums.others += part.sum * double(power_of_two(exponent - all.exponent()));
-      if (!has_ones) continue;
-      if (part.max == max) {
-        sums.ones += part.ones;
-      } else if (exponent > -Limits<float>::infinity()) {
-        // Its maximum is an element like any other.
-        sums.others += double(part.ones) * double(all(part.max));
+      for (int k = lane; k < parts.count; k += parts.lanes) {
+        const ColumnPart part = read(&of_row[k]);
+        const float exponent = exponent_of(part.max, scaling);
+        sum += part.sum * wide_power(exponent - all.exponent());
+        if (part.max == max) {
+          ones += part.other;
+        } else if (exponent > -Limits<float>::infinity()) {
+          // Its maximum is an element like any other.
+          sum += double(part.other) * double(all(part.max));
+        }
+      }
+    } else {
+      // Where no part has an exponent there is nothing to be added up.
+      most = fmaxf(lanes_max_or_nan(most, parts.lanes), Limits<float>::lowest());
+#pragma unroll 1
+      for (int k = lane; k < parts.count; k += parts.lanes) {
+        const ColumnPart part = read(&of_row[k]);
+        sum += part.sum * wide_power(part.other - most);
       }
     }
 #pragma unroll
     for (int step = 1; step < kWarpThreads; step *= 2) {
-      if (step < lanes) sums = sums.with(sums.from_lane(step));
+      if (step >= parts.lanes) continue;
+      sum += __shfl_xor_sync(kFullWarp, sum, step);
+      if (is_apart) ones += __shfl_xor_sync(kFullWarp, ones, step);
     }
-    return {sums.others, max, sums.ones};
+    return {sum, max, is_apart ? ones : most};
   }
 
 #if SOFTMAX_BULK_COPY
@@ -357,17 +394,22 @@ class HeldColumnCall {
     const ScaledTerms all(finite, scaling);
     const double reference = all.reference();
     left()[r] = !scaling.is_usual || !(fabsf(all.exponent()) < kMostExponent);
-    if (kIsApart && args_.writes_stats()) row_stats()[r] = {max, apart.ones, apart.sum, reference};
+    if (kIsApart && args_.writes_stats()) row_stats()[r] = {max, apart.other, apart.sum, reference};
     const double sink = args_.buffers.sink != nullptr ? own()[r].sink : -Limits<double>::infinity();
     if (kIsApart && args_.is_log) {
       const double top = double(max) * scaling.size;
-      const RowSums sums = {apart.sum, apart.ones};
+      const RowSums sums = {apart.sum, apart.other};
       numbers = {
           {finite, scaling.hi, scaling.lo, column_log_sum(args_, max, top, sink, reference, sums)}};
       return;
     }
     float factor[3] = {};
-    if (needs_plain()) put_sum_factor(args_, max, sink, reference, plain.sum, factor);
+    if (is_coarse() && args_.buffers.sink == nullptr && is_finite_number(max)) {
+      factor[0] = near_reciprocal(static_cast<float>(plain.sum));
+      factor[2] = 1.0f;
+    } else if (needs_plain()) {
+      put_sum_factor(args_, max, sink, reference, plain.sum, factor);
+    }
     if (is_coarse()) {
       const float unit = factor[2] == 1.0f ? 64.0f : 0.0f;
       numbers = {{finite, scaling.log2_hi, factor[0], unit + fraction_of(finite, scaling)}};
@@ -406,13 +448,10 @@ class HeldColumnCall {
 #pragma unroll
       for (int k = 0; k < 4; ++k) n[i][k] = numbers.number[k];
     }
-    const bool is_fine = !(kIsApart && args_.is_log) && !is_coarse();
-    if (is_fine) {
+    float own[2] = {};  // from what the thread's terms are against to what the row's are
+    if (!(kIsApart && args_.is_log) && !is_coarse()) {
 #pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        const float own = exponent_of(max_[2 * pair + i], lane_scaling(2 * pair + i));
-        n[i][3] *= power_of_two(own - n[i][0]);
-      }
+      for (int i = 0; i < 2; ++i) own[i] = power_of_two(exponent_[2 * pair + i] - n[i][0]);
     }
     held_.finish(pair, [&](Group &value) {
       if (kIsApart && args_.is_log) {
@@ -429,7 +468,7 @@ class HeldColumnCall {
         });
       } else {
         each(value, [&](int i, float term) {
-          term *= n[i][3];
+          term = term * own[i] * n[i][3];
           return fmaf(term, n[i][1], term * n[i][2]);
         });
       }
@@ -440,16 +479,19 @@ class HeldColumnCall {
   Held held_;
   unsigned char *const memory_;
   std::uint64_t *const barrier_;  // of parts from other blocks
-  float max_[kLanes];             // of the thread's elements
+  float exponent_[kLanes];        // of what the thread's terms are against
   bool has_left_ = false;
 };
 
+// Threads of a block, and blocks on a multiprocessor that the compiler keeps registers for.
 template <int kQuads>
 constexpr int kHeldColumnThreads = kQuads > kHeldPositions ? kHeldFewThreads : kHeldMostThreads;
+template <typename X, int kQuads>
+constexpr int kHeldColumnBlocks = kQuads > kHeldPositions ? (sizeof(X) == 4 ? 4 : 7) : 1;
 
 // A block is tile.width groups of rows by threads along the axis.
 template <typename X, int kLanes, int kQuads, bool kIsApart>
-__global__ void __launch_bounds__(kHeldColumnThreads<kQuads>)
+__global__ void __launch_bounds__(kHeldColumnThreads<kQuads>, kHeldColumnBlocks<X, kQuads>)
     held_column_kernel(const __grid_constant__ GeneralArgs args) {
   extern __shared__ __align__(16) unsigned char memory[];
   __shared__ TeamScratch wide_scratch;

@@ -8,6 +8,20 @@
 
 namespace softmax {
 
+// Neighbouring rows of a thread: `within` the inner extent, the outer-th time. There are fewer rows
+// than 2^31.
+struct HeldRows {
+  int outer;
+  int within;
+  int count;  // 0 past the last group
+};
+
+// The same for threads of one group: where it is in y, and how many rows it has.
+struct alignas(kHeldGroupBytes) HeldGroup {
+  std::int64_t y_begin;
+  int rows;
+};
+
 // Where a thread is: which rows it has, and which positions of the axis. Worked out anew wherever
 // it is asked for: elements take nearly all registers.
 struct HeldColumnPlace {
@@ -18,9 +32,6 @@ struct HeldColumnPlace {
 
   // Of the block in its cluster.
   __device__ __forceinline__ int rank() const { return block_ & (args_.column.blocks - 1); }
-  __device__ __forceinline__ std::int64_t first_group() const {
-    return std::int64_t{block_ >> (__ffs(args_.column.blocks) - 1)} * args_.tile.width;
-  }
   // Within the block.
   __device__ __forceinline__ int group() const { return thread_ & (args_.tile.width - 1); }
   __device__ __forceinline__ int axis_thread() const {
@@ -28,11 +39,9 @@ struct HeldColumnPlace {
   }
   // Position.
   __device__ __forceinline__ int first() const {
-    return rank() * static_cast<int>(args_.column.part()) + axis_thread();
+    return rank() * args_.column.threads * args_.column.quads + axis_thread();
   }
-  __device__ __forceinline__ ColumnRows rows() const {
-    return column_rows(args_.tile, first_group() + group());
-  }
+  __device__ __forceinline__ HeldRows rows() const { return rows_of(group()); }
   // Of a lane, among those of the block.
   __device__ __forceinline__ int tile_row(int lane) const {
     return group() * args_.tile.quad_rows + lane;
@@ -40,12 +49,26 @@ struct HeldColumnPlace {
   // Of the block's row `r`; -1 for none.
   __device__ __forceinline__ std::int64_t row_of(int r) const {
     const int place = r / args_.tile.quad_rows;
-    const ColumnRows those = column_rows(args_.tile, first_group() + place);
-    const int within = r - place * args_.tile.quad_rows;
-    return within < those.count ? those.first + within : -1;
+    const HeldRows those = rows_of(place);
+    const int lane = r - place * args_.tile.quad_rows;
+    if (lane >= those.count) return -1;
+    return those.outer * args_.tile.inner + those.within + lane;
   }
 
  private:
+  // Of the block's group.
+  __device__ __forceinline__ HeldRows rows_of(int place) const {
+    const ColumnTile &tile = args_.tile;
+    const unsigned group =
+        static_cast<unsigned>(block_ >> (__ffs(args_.column.blocks) - 1)) * tile.width + place;
+    const unsigned inner_groups = static_cast<unsigned>(tile.inner_groups);
+    const int outer = static_cast<int>(group / inner_groups);
+    const int within = static_cast<int>(group - outer * inner_groups) * tile.quad_rows;
+    const int left = static_cast<int>(tile.inner) - within;
+    return {outer, within,
+            group < static_cast<unsigned>(tile.groups) ? min(left, tile.quad_rows) : 0};
+  }
+
   const GeneralArgs &args_;
   int block_;
   int thread_;
@@ -78,35 +101,33 @@ class HeldColumn {
   static constexpr bool kKeepsTerms = sizeof(H) == 4;  // in the elements' places
   static_assert(kQuads % kTogether == 0 && kLanes % 2 == 0 && (kPairs == 1 || !kKeepsTerms));
 
-  __device__ __forceinline__ explicit HeldColumn(const GeneralArgs &args)
-      : args_(args), rows_(HeldColumnPlace(args).rows()) {}
-
-  __device__ __forceinline__ const ColumnRows &rows() const { return rows_; }
+  // `groups`: the block's. What is not needed until results are written waits there.
+  __device__ __forceinline__ HeldColumn(const GeneralArgs &args, HeldGroup *groups)
+      : args_(args), groups_(groups) {}
 
   // x, and -inf for what does not exist.
   __device__ __forceinline__ void load() {
-    // Both of them before anything is on its way: they are calls.
-    const std::int64_t x_begin = row_begin(args_, kTensorX, rows_.first);
-    y_begin_ = row_begin(args_, kTensorY, rows_.first);
-    const int first = HeldColumnPlace(args_).first();
-    const int left = static_cast<int>(args_.layout().cols) - first;
-    const int threads = args_.column.threads;
-    count_ = left <= 0 ? 0 : min((left + threads - 1) >> (__ffs(threads) - 1), args_.column.quads);
-    load_x(static_cast<const X *>(args_.buffers.x) + x_begin +
-           first * args_.layout().axis_stride[kTensorX]);
-    y_begin_ += first * args_.layout().axis_stride[kTensorY];
+    const HeldColumnPlace place(args_);
+    const HeldRows rows = place.rows();
+    const int first = place.first();
+    // Both of them before anything is on its way: they may be calls.
+    const std::int64_t x_begin = begin(kTensorX, rows) + first * axis_stride(kTensorX);
+    const std::int64_t y_begin = begin(kTensorY, rows);
+    if (place.axis_thread() == 0) groups_[place.group()] = {y_begin, rows.count};
+    load_x(static_cast<const X *>(args_.buffers.x) + x_begin, count_from(first), rows.count);
   }
   // -x in place of x, by lanes of a pair.
   __device__ __forceinline__ void negate(int pair, bool first, bool second) {
+    const int count = count_from(HeldColumnPlace(args_).first());
     constexpr std::uint32_t kSign = sizeof(H) == 4 ? 1u << 31 : 1u << 15;
     const std::uint32_t flip[2] = {first ? kSign : 0u, second ? kSign : 0u};
 #pragma unroll
     for (int p = 0; p < kQuads; ++p) {
       if constexpr (sizeof(H) == 4) {
-        part_[p][0] ^= p < count_ ? flip[0] : 0u;
-        part_[p][1] ^= p < count_ ? flip[1] : 0u;
+        part_[p][0] ^= p < count ? flip[0] : 0u;
+        part_[p][1] ^= p < count ? flip[1] : 0u;
       } else {
-        part_[p][pair] ^= p < count_ ? flip[0] | flip[1] << 16 : 0u;
+        part_[p][pair] ^= p < count ? flip[0] | flip[1] << 16 : 0u;
       }
     }
   }
@@ -127,9 +148,9 @@ class HeldColumn {
 
   // Sums of make(lane of the pair, element), a few of them at a time in float32. kKeep: they take
   // the elements' places.
-  template <bool kKeep, typename Make>
-  __device__ __forceinline__ void add(int pair, double (&sum)[2], Make make) {
-    sum[0] = sum[1] = 0.0;
+  template <bool kKeep, typename Sum, typename Make>
+  __device__ __forceinline__ void add(int pair, Sum (&sum)[2], Make make) {
+    sum[0] = sum[1] = 0;
     for_groups([&](int first) {
       float term[kTogether][2];
 #pragma unroll
@@ -143,7 +164,7 @@ class HeldColumn {
       }
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
-        sum[i] += double((term[0][i] + term[2][i]) + (term[1][i] + term[3][i]));
+        sum[i] += Sum((term[0][i] + term[2][i]) + (term[1][i] + term[3][i]));
       }
     });
   }
@@ -175,6 +196,24 @@ class HeldColumn {
   }
 
  private:
+  __device__ __forceinline__ std::int64_t axis_stride(int tensor) const {
+    return args_.layout().axis_stride[tensor];
+  }
+  // Quads of the thread that there are, the first of which is at position `first`.
+  __device__ __forceinline__ int count_from(int first) const {
+    const int left = static_cast<int>(args_.layout().cols) - first;
+    const int threads = args_.column.threads;
+    return left <= 0 ? 0 : min((left + threads - 1) >> (__ffs(threads) - 1), args_.column.quads);
+  }
+  __device__ __forceinline__ std::int64_t begin(int tensor, const HeldRows &rows) const {
+    const Layout &layout = args_.layout();
+    const std::int64_t *const stride = layout.stride[tensor];
+    if (layout.dims > 2) {
+      return far_row_begin(layout, tensor, rows.outer * args_.tile.inner + rows.within);
+    }
+    return rows.outer * stride[0] + rows.within * stride[layout.dims - 1];
+  }
+
   // use(first quad of a group), of groups that have some.
   template <typename Use>
   __device__ __forceinline__ void for_groups(Use use) const {
@@ -238,18 +277,18 @@ class HeldColumn {
     }
   }
 
-  __device__ __forceinline__ void load_x(const X *x) {
+  __device__ __forceinline__ void load_x(const X *x, int count, int rows) {
     const Layout &layout = args_.layout();
     const std::int64_t axis = layout.axis_stride[kTensorX];
     const std::int64_t row_step = layout.stride[kTensorX][layout.dims - 1];
     const std::int64_t step = args_.column.threads * axis;
     std::uint32_t raw[kQuads][kRawParts];
-    if (args_.tile.x_is_whole && rows_.count == kLanes) {
+    if (args_.tile.x_is_whole && rows == kLanes) {
 #pragma unroll
       for (int p = 0; p < kQuads; ++p, x += step) {
 #pragma unroll
         for (int i = 0; i < kRawParts; ++i) raw[p][i] = kNothing;
-        if (p < count_) load_word(x, raw[p]);
+        if (p < count) load_word(x, raw[p]);
       }
     } else {
       constexpr int kBits = 8 * sizeof(X);
@@ -260,7 +299,7 @@ class HeldColumn {
 #pragma unroll
         for (int i = 0; i < kLanes; ++i) {
           bits[i] = kBits == 32 ? kNothing : kNothing >> (32 - kBits);
-          if (p < count_ && i < rows_.count) bits[i] = element_bits(x + i * row_step);
+          if (p < count && i < rows) bits[i] = element_bits(x + i * row_step);
         }
 #pragma unroll
         for (int i = 0; i < kRawParts; ++i) raw[p][i] = 0;
@@ -269,9 +308,9 @@ class HeldColumn {
       }
     }
 #pragma unroll
-    for (int p = 0; p < kQuads; ++p) hold(p, raw[p]);
+    for (int p = 0; p < kQuads; ++p) hold(p, raw[p], count);
   }
-  __device__ __forceinline__ void hold(int p, const std::uint32_t (&raw)[kRawParts]) {
+  __device__ __forceinline__ void hold(int p, const std::uint32_t (&raw)[kRawParts], int count) {
     if constexpr (sizeof(X) == 1) {
       const auto format = args_.x_dtype == SOFTMAX_DTYPE_F8_E4M3 ? __NV_E4M3 : __NV_E5M2;
 #pragma unroll
@@ -279,7 +318,7 @@ class HeldColumn {
         const __half2_raw two = __nv_cvt_fp8x2_to_halfraw2(
             static_cast<__nv_fp8x2_storage_t>(raw[0] >> (16 * i) & 0xffffu), format);
         const std::uint32_t bits = two.x | std::uint32_t{two.y} << 16;
-        part_[p][i] = p < count_ ? bits : kMinusInf;
+        part_[p][i] = p < count ? bits : kMinusInf;
       }
     } else {
 #pragma unroll
@@ -327,13 +366,18 @@ class HeldColumn {
     if constexpr (sizeof(Bits) <= sizeof(H)) {
       const Layout &layout = args_.layout();
       const std::int64_t lane_step = layout.stride[kTensorY][layout.dims - 1];
-      const std::int64_t step = args_.column.threads * layout.axis_stride[kTensorY];
-      const unsigned lanes = ((1u << rows_.count) - 1) & ~is_left;
-      Bits *to = static_cast<Bits *>(args_.buffers.y) + y_begin_;
+      const std::int64_t step = args_.column.threads * axis_stride(kTensorY);
+      const HeldColumnPlace place(args_);
+      const HeldGroup group = groups_[place.group()];
+      const int first = place.first();
+      const int count = count_from(first);
+      const unsigned lanes = ((1u << group.rows) - 1) & ~is_left;
+      Bits *to =
+          static_cast<Bits *>(args_.buffers.y) + group.y_begin + first * axis_stride(kTensorY);
       if (args_.tile.y_is_whole && lanes == (1u << kLanes) - 1) {
 #pragma unroll
         for (int p = 0; p < kQuads; ++p, to += step) {
-          if (p < count_) store_word(to, part_[p]);
+          if (p < count) store_word(to, part_[p]);
         }
       } else {
         constexpr int kBits = 8 * sizeof(Bits);
@@ -343,7 +387,7 @@ class HeldColumn {
 #pragma unroll
           for (int i = 0; i < kLanes; ++i) {
             const std::uint32_t part = part_[p][kIsPair ? i / 2 * kParts : i];
-            if (p < count_ && (lanes >> i & 1) != 0) {
+            if (p < count && (lanes >> i & 1) != 0) {
               to[i * lane_step] = static_cast<Bits>(part >> (kIsPair ? i % 2 * kBits : 0));
             }
           }
@@ -366,9 +410,7 @@ class HeldColumn {
   }
 
   const GeneralArgs &args_;
-  const ColumnRows rows_;
-  std::int64_t y_begin_ = 0;  // of quad 0
-  int count_ = 0;             // quads of the thread that there are
+  HeldGroup *const groups_;
   std::uint32_t part_[kQuads][kPairs * kParts];
 };
 
