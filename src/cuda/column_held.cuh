@@ -10,21 +10,13 @@
 // wide_row.cuh.
 #pragma once
 
-#include "cuda/general/column_row.cuh"
-#include "cuda/general/column_team.cuh"
+#include <cooperative_groups.h>
+
 #include "cuda/general/held_column.cuh"
+#include "cuda/general/held_parts.cuh"
+#include "cuda/prim/bulk.cuh"
 
 namespace softmax {
-
-// Of some of a row's elements.
-struct alignas(kHeldPartBytes) ColumnPart {
-  double sum;  // of terms in units, against the power of two that is nearest to the maximum's
-  float max;
-  // How many elements equal the maximum, where they are counted apart from the sum; or the power of
-  // two's exponent, -inf where all of the sum is nothing.
-  float other;
-};
-static_assert(sizeof(ColumnPart) == kHeldPartBytes && sizeof(RowNumbers) <= kHeldStatsBytes);
 
 // What a row's outputs are made of. Softmax: what its terms are against, as an exponent, and the
 // factor, see put_factor; where results are coarse: maximum, scale, factor, and what is added in
@@ -32,6 +24,7 @@ static_assert(sizeof(ColumnPart) == kHeldPartBytes && sizeof(RowNumbers) <= kHel
 struct alignas(kHeldNumbersBytes) HeldNumbers {
   float number[4];
 };
+static_assert(sizeof(RowNumbers) <= kHeldStatsBytes);
 
 // What is given of each row.
 struct alignas(16) HeldOwn {
@@ -110,9 +103,6 @@ class HeldColumnCall {
   __device__ __forceinline__ bool is_coarse() const {
     return !Held::kKeepsTerms || args_.y_dtype != SOFTMAX_DTYPE_F32;
   }
-  static __device__ __forceinline__ float finite_or_zero(float v) {
-    return is_finite_number(v) ? v : 0.0f;
-  }
 
   // ---- rows' scales and sinks ----
 
@@ -140,34 +130,6 @@ class HeldColumnCall {
   }
 
   // ---- a thread's own part ----
-
-  // Of a part whose maximum is too far below 0, in a row that is not left, no term is more than
-  // nothing.
-  static __device__ __forceinline__ ScaledTerms terms_of(float max, const RowScaling &s) {
-    const ScaledTerms terms(finite_or_zero(max), s);
-    return terms.is_near() ? terms : ScaledTerms(0.0f, s);
-  }
-  // What such a part's terms are against.
-  static __device__ __forceinline__ float exponent_of(float max, const RowScaling &s) {
-    const ScaledTerms terms(finite_or_zero(max), s);
-    return is_finite_number(max) && terms.is_near() ? terms.exponent() : -Limits<float>::infinity();
-  }
-  // 2^exponent of an integer that is not positive, or 0.
-  static __device__ __forceinline__ double wide_power(float exponent) {
-    return exponent < -1000.0f ? 0.0
-                               : __hiloint2double((static_cast<int>(exponent) + 1023) << 20, 0);
-  }
-  static __device__ __forceinline__ float power_of_two(float exponent) {
-    if (exponent < -149.0f) return 0.0f;
-    const int e = static_cast<int>(exponent);
-    return __int_as_float(e < -126 ? 1 << (e + 149) : (e + 127) << 23);
-  }
-  // max * s * log2(e) less the exponent that terms are against.
-  static __device__ __forceinline__ float fraction_of(float max, const RowScaling &s) {
-    const float log2 = max * s.log2_hi;
-    const float low = fmaf(max, s.log2_lo, fmaf(max, s.log2_hi, -log2));
-    return (log2 - ScaledTerms(max, s).exponent()) + low;
-  }
 
   __device__ __forceinline__ void take_sums(int pair) {
     const RowScaling s[2] = {lane_scaling(2 * pair), lane_scaling(2 * pair + 1)};
@@ -253,22 +215,11 @@ class HeldColumnCall {
 #endif
   }
 
-  // Where the parts of the block's rows are, how many a row has and how many lanes merge them.
-  struct Parts {
-    const ColumnPart *first;
-    int pitch, sum;  // from one row to the next, from one sum to the next
-    int count, lanes;
-
-    __device__ __forceinline__ const ColumnPart *of(int r, int which) const {
-      return first + which * sum + r * pitch;
-    }
-  };
-
   // The numbers of the block's rows are there when this returns.
   __device__ __forceinline__ void meet() const {
-    Parts parts = {at<ColumnPart>(args_.held_room.parts), args_.held_room.pitch,
-                   args_.held_room.sum, args_.column.threads,
-                   held_column_mergers(args_.column.threads)};
+    HeldParts parts = {at<ColumnPart>(args_.held_room.parts), args_.held_room.pitch,
+                       args_.held_room.sum, args_.column.threads,
+                       held_column_mergers(args_.column.threads)};
 #if SOFTMAX_BULK_COPY
     if (args_.column.blocks > 1) cuda::ptx::barrier_cluster_wait(cuda::ptx::sem_acquire);
 #endif
@@ -287,7 +238,7 @@ class HeldColumnCall {
 #pragma unroll 1
       for (int which = 0; which < sums(); ++which) {
         const bool is_apart = kIsApart && which == 0;
-        const ColumnPart merged = merge(parts, r, which, lane, scaling, is_apart);
+        const ColumnPart merged = parts.merged(r, which, lane, scaling, is_apart);
         if (is_apart) apart = merged;
         if (!is_apart) plain = merged;
       }
@@ -308,68 +259,15 @@ class HeldColumnCall {
     }
   }
 
-  static __device__ __forceinline__ ColumnPart read(const ColumnPart *part) {
-    const uint4 words = *reinterpret_cast<const uint4 *>(part);
-    ColumnPart copy;
-    memcpy(&copy, &words, sizeof copy);
-    return copy;
-  }
-
-  // Every lane has the parts lane, lane + lanes, ...
-  static __device__ __forceinline__ ColumnPart merge(const Parts &parts, int r, int which, int lane,
-                                                     const RowScaling &scaling, bool is_apart) {
-    const ColumnPart *const of_row = parts.of(r, which);
-    float max = -Limits<float>::infinity();
-    float most = -Limits<float>::infinity();
-#pragma unroll 1
-    for (int k = lane; k < parts.count; k += parts.lanes) {
-      max = max_or_nan(max, of_row[k].max);
-      most = fmaxf(most, of_row[k].other);
-    }
-    max = lanes_max_or_nan(max, parts.lanes);
-    double sum = 0.0;
-    float ones = 0.0f;
-    if (is_apart) {
-      const ScaledTerms all(finite_or_zero(max), scaling);
-#pragma unroll 1
-      for (int k = lane; k < parts.count; k += parts.lanes) {
-        const ColumnPart part = read(&of_row[k]);
-        const float exponent = exponent_of(part.max, scaling);
-        sum += part.sum * wide_power(exponent - all.exponent());
-        if (part.max == max) {
-          ones += part.other;
-        } else if (exponent > -Limits<float>::infinity()) {
-          // Its maximum is an element like any other.
-          sum += double(part.other) * double(all(part.max));
-        }
-      }
-    } else {
-      // Where no part has an exponent there is nothing to be added up.
-      most = fmaxf(lanes_max_or_nan(most, parts.lanes), Limits<float>::lowest());
-#pragma unroll 1
-      for (int k = lane; k < parts.count; k += parts.lanes) {
-        const ColumnPart part = read(&of_row[k]);
-        sum += part.sum * wide_power(part.other - most);
-      }
-    }
-#pragma unroll
-    for (int step = 1; step < kWarpThreads; step *= 2) {
-      if (step >= parts.lanes) continue;
-      sum += __shfl_xor_sync(kFullWarp, sum, step);
-      if (is_apart) ones += __shfl_xor_sync(kFullWarp, ones, step);
-    }
-    return {sum, max, is_apart ? ones : most};
-  }
-
 #if SOFTMAX_BULK_COPY
   // Each with the bytes that the receiver's barrier counts: no fence, which would wait for whatever
   // else is being stored. A block that has all parts has nothing more to come, and may end.
-  __device__ __forceinline__ void send_to_blocks(const Parts &parts) const {
+  __device__ __forceinline__ void send_to_blocks(const HeldParts &parts) const {
     const auto cluster = cooperative_groups::this_cluster();
     for_rows(parts.lanes, [&](int r, const RowScaling &scaling, int lane) {
 #pragma unroll 1
       for (int which = 0; which < sums(); ++which) {
-        const ColumnPart part = merge(parts, r, which, lane, scaling, kIsApart && which == 0);
+        const ColumnPart part = parts.merged(r, which, lane, scaling, kIsApart && which == 0);
         std::uint64_t words[2];
         memcpy(words, &part, sizeof part);
         ColumnPart *const to = at<ColumnPart>(args_.held_room.sent) +

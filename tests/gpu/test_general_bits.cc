@@ -293,6 +293,44 @@ TEST_CASE("general: bits of columns do not depend on what is beside them", "[gen
   }
 }
 
+TEST_CASE("general: bits of columns do not depend on how many are side by side",
+          "[general][bits][column]") {
+  Bits bits(SOFTMAX_ALGO_COLUMN);
+  int turn = 0;
+  for (const std::int64_t cols : {5, 21, 32, 33, 100, 512, 1000, 3000}) {
+    for (const softmax_dtype_t dtype :
+         {SOFTMAX_DTYPE_F32, SOFTMAX_DTYPE_BF16, SOFTMAX_DTYPE_F16, SOFTMAX_DTYPE_F8_E5M2}) {
+      GeneralCase two;
+      two.shape = {cols, 2};
+      two.axis = 0;
+      two.x_dtype = two.y_dtype = dtype;
+      two.op = ++turn % 2;
+      two.has_stats = turn % 3 == 0;
+      two.scale = turn % 5 == 0 ? -0.9 : 1.0;
+      const GeneralValues values = make_values(two);
+      GeneralResult result;
+      if (!bits.run(two, values, &result)) continue;
+      const std::size_t row_bytes = result.y.bytes.size() / 2;
+      for (const std::int64_t inner : {3, 4, 6, 33, 64}) {
+        GeneralCase more = two;
+        more.shape = {cols, inner};
+        GeneralValues again = values;
+        Elements expected = result.y;
+        again.x.resize(static_cast<std::size_t>(cols * inner));
+        expected.bytes.resize(row_bytes * static_cast<std::size_t>(inner));
+        for (std::size_t i = static_cast<std::size_t>(2 * cols); i < again.x.size(); ++i) {
+          again.x[i] = again.x[i - static_cast<std::size_t>(2 * cols)];
+        }
+        for (std::size_t i = 2 * row_bytes; i < expected.bytes.size(); ++i) {
+          expected.bytes[i] = expected.bytes[i - 2 * row_bytes];
+        }
+        bits.same(more, again, expected, "with others beside them");
+      }
+    }
+  }
+  CHECK(bits.compared() > 0);
+}
+
 TEST_CASE("general: bits of a gradient do not depend on M, position, address, pitch or place",
           "[general][backward][bits]") {
   for (const softmax_algo_t algo : GeneralCalls(device()).algos()) {
