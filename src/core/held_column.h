@@ -17,11 +17,10 @@ namespace softmax {
 
 constexpr int kHeldPositions = 16;       // of a thread that shares its rows
 constexpr int kHeldAlonePositions = 32;  // of one that has them alone
-constexpr int kHeldPart = 1024;          // positions of a block, where clusters are large enough
-constexpr int kHeldWholePart = 512;      // of one that has the axis alone, where there are clusters
+constexpr int kHeldPart = 256;           // positions of a block, where clusters are large enough
 constexpr int kHeldAxisThreads = 512;    // of a block, along the axis
 constexpr int kHeldMostThreads = 1024;   // of a block
-constexpr int kHeldThreads = 512;        // rather
+constexpr int kHeldThreads = 256;        // rather
 constexpr int kHeldFewThreads = 128;     // no fewer, where there are rows enough
 // A run of the tensor that a block takes at a position: 32 bytes are what memory moves at least.
 constexpr int kHeldRunBytes = 64;
@@ -36,10 +35,7 @@ constexpr int column_most_blocks(int compute_capability) {
 constexpr ColumnShape held_column_shape(std::int64_t cols, int most_blocks) {
   if (cols <= kHeldAlonePositions) return {1, 1, static_cast<std::int32_t>(cols)};
   std::int64_t blocks = 1;
-  while (blocks < most_blocks &&
-         (cols + blocks - 1) / blocks > (blocks == 1 ? kHeldWholePart : kHeldPart)) {
-    blocks *= 2;
-  }
+  while (blocks < most_blocks && (cols + blocks - 1) / blocks > kHeldPart) blocks *= 2;
   const std::int64_t part = (cols + blocks - 1) / blocks;
   std::int64_t threads = 2;
   while (threads * kHeldPositions < part && threads < 2 * kHeldAxisThreads) threads *= 2;

@@ -344,8 +344,12 @@ class ColumnCall {
         case SOFTMAX_DTYPE_BF16:
           put_y<__nv_bfloat16>(range, y, step, quad_step, ends, value);
           break;
-        case SOFTMAX_DTYPE_F8_E4M3: put_y<f8_e4m3_t>(range, y, step, quad_step, ends, value); break;
-        case SOFTMAX_DTYPE_F8_E5M2: put_y<f8_e5m2_t>(range, y, step, quad_step, ends, value); break;
+        case SOFTMAX_DTYPE_F8_E4M3:
+          if constexpr (kConvertsF8) put_y<f8_e4m3_t>(range, y, step, quad_step, ends, value);
+          break;
+        case SOFTMAX_DTYPE_F8_E5M2:
+          if constexpr (kConvertsF8) put_y<f8_e5m2_t>(range, y, step, quad_step, ends, value);
+          break;
         default: put_y<float>(range, y, step, quad_step, ends, value); break;
       }
       at += kCount * args_.column.threads;
@@ -409,6 +413,7 @@ class ColumnCall {
 template <typename X>
 __global__ void __launch_bounds__(kColumnMostThreads, 2)
     column_kernel(const __grid_constant__ GeneralArgs args) {
+  if constexpr (std::is_same_v<X, F8Byte> && !kConvertsF8) return;
   extern __shared__ __align__(16) unsigned char room[];
   __shared__ TeamScratch wide_scratch;
   __shared__ int any_left;

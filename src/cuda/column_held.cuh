@@ -391,6 +391,7 @@ constexpr int kHeldColumnBlocks = kQuads > kHeldPositions ? (sizeof(X) == 4 ? 4 
 template <typename X, int kLanes, int kQuads, bool kIsApart>
 __global__ void __launch_bounds__(kHeldColumnThreads<kQuads>, kHeldColumnBlocks<X, kQuads>)
     held_column_kernel(const __grid_constant__ GeneralArgs args) {
+  if constexpr (std::is_same_v<X, F8Byte> && !kConvertsF8) return;
   extern __shared__ __align__(16) unsigned char memory[];
   __shared__ TeamScratch wide_scratch;
   __shared__ std::uint64_t barrier;

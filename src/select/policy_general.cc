@@ -50,7 +50,11 @@ bool has_no_kernel_of_gradients(std::int32_t dtype) {
 }
 
 // What all that hold rows on chip have in common, but for gradients.
-bool takes_types(const Problem &p, char *why, std::size_t cap) {
+bool takes_types(const DeviceCaps &caps, const Problem &p, char *why, std::size_t cap) {
+  const bool has_f8 = dtype_size(p.x_dtype) == 1 || dtype_size(p.y_dtype) == 1;
+  if (has_f8 && caps.compute_capability < 89) {
+    return decline(why, cap, "takes 8-bit types from compute capability 8.9 on");
+  }
   if (p.x_dtype == SOFTMAX_DTYPE_F64 || p.y_dtype == SOFTMAX_DTYPE_F64) {
     return decline(why, cap, "computes in float32, and %s -> %s needs float64",
                    dtype_name(p.x_dtype), dtype_name(p.y_dtype));
@@ -58,7 +62,7 @@ bool takes_types(const Problem &p, char *why, std::size_t cap) {
   return true;
 }
 
-bool takes_rows(const Problem &p, char *why, std::size_t cap) {
+bool takes_rows(const DeviceCaps &caps, const Problem &p, char *why, std::size_t cap) {
   if ((p.features & (kFeatureInner | kFeatureStrides)) != 0) {
     return decline(why, cap, "takes rows whose elements lie side by side");
   }
@@ -74,7 +78,7 @@ bool takes_rows(const Problem &p, char *why, std::size_t cap) {
     }
     return true;
   }
-  return takes_types(p, why, cap);
+  return takes_types(caps, p, why, cap);
 }
 
 int most_cluster_blocks(const DeviceCaps &caps) {
@@ -105,9 +109,9 @@ int warps_for(std::int64_t cols, std::int64_t values) {
 
 }  // namespace
 
-bool warp_general_policy(const DeviceCaps &, const Problem &p, Policy *policy, char *why,
+bool warp_general_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char *why,
                          std::size_t cap) {
-  if (!takes_rows(p, why, cap)) return false;
+  if (!takes_rows(caps, p, why, cap)) return false;
   const int size = dtype_size(held_dtype(p));
   const std::int64_t most = kWarp * (is_backward(p) ? held_values(p) : 32);
   if (p.cols > most) {
@@ -116,8 +120,9 @@ bool warp_general_policy(const DeviceCaps &, const Problem &p, Policy *policy, c
   // Few values and many lanes: more of a row's loads are on their way at once.
   std::int64_t values = std::max(8, kVectorBytes / size);
   if (is_backward(p)) {
-    // But what a thread does once is most of its work where its elements are few bytes.
-    const bool is_short = size > 2 || p.cols <= kShortGradientCols;
+    // But what a thread does once is most of its work where its elements are few bytes, or take
+    // exponentials in float64.
+    const bool is_short = (size > 2 && !p.is_log()) || p.cols <= kShortGradientCols;
     values = is_short ? kFewGradientWords * kVectorBytes / size : held_values(p);
   }
   int lanes = 1;
@@ -128,7 +133,7 @@ bool warp_general_policy(const DeviceCaps &, const Problem &p, Policy *policy, c
 
 bool block_general_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char *why,
                           std::size_t cap) {
-  if (!takes_rows(p, why, cap)) return false;
+  if (!takes_rows(caps, p, why, cap)) return false;
   const std::int64_t values = held_values(p);
   // Where there are no clusters, twice as many threads rather than two passes.
   const int threads = caps.compute_capability < 90 ? kMostThreads : usual_threads(p);
@@ -141,7 +146,7 @@ bool block_general_policy(const DeviceCaps &caps, const Problem &p, Policy *poli
 
 bool cluster_general_policy(const DeviceCaps &caps, const Problem &p, Policy *policy, char *why,
                             std::size_t cap) {
-  if (!takes_rows(p, why, cap)) return false;
+  if (!takes_rows(caps, p, why, cap)) return false;
   if (caps.compute_capability < 90) {
     return decline(why, cap, "needs clusters: compute capability 9.0 or above, and this is %d.%d",
                    caps.compute_capability / 10, caps.compute_capability % 10);
@@ -208,7 +213,7 @@ bool column_general_policy(const DeviceCaps &caps, const Problem &p, Policy *pol
   if ((p.features & kNot) != 0) {
     return decline(why, cap, "has no soft-cap, no additive mask and no backward direction");
   }
-  if (!takes_types(p, why, cap)) return false;
+  if (!takes_types(caps, p, why, cap)) return false;
   if (is_held_column(p, caps.compute_capability)) {
     return take_held_column(caps, p, policy, why, cap);
   }

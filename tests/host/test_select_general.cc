@@ -57,6 +57,28 @@ TEST_CASE("gradients of dense rows take the algorithm whose registers hold them"
   }
 }
 
+TEST_CASE("8-bit types are read once where their conversions are instructions", "[select]") {
+  for (const std::uint32_t layout : {0u, 0u + softmax::kFeatureInner}) {
+    for (const bool is_input : {false, true}) {
+      const std::int32_t f8 = SOFTMAX_DTYPE_F8_E4M3, f32 = SOFTMAX_DTYPE_F32;
+      Problem problem =
+          make_problem({is_input ? f8 : f32, is_input ? f32 : f8, ""}, 1000, 300, false);
+      problem.features = softmax::kFeatureF8 | softmax::kFeatureYScale | layout;
+      const auto algo_on = [&](std::int32_t compute_capability) {
+        Selection selection;
+        select_quietly(cuda_caps(compute_capability, 108, 2048, 40, 163, 164), SOFTMAX_ALGO_AUTO,
+                       problem, &selection);
+        return selection.policy.algo;
+      };
+      const std::int32_t once = layout == 0 ? SOFTMAX_ALGO_WARP : SOFTMAX_ALGO_COLUMN;
+      CHECK(algo_on(75) == SOFTMAX_ALGO_ONLINE);
+      CHECK(algo_on(86) == SOFTMAX_ALGO_ONLINE);
+      CHECK(algo_on(89) == once);
+      CHECK(algo_on(90) == once);
+    }
+  }
+}
+
 TEST_CASE("threads that hold a gradient's row have all of its columns", "[select][backward]") {
   for (const std::int32_t type : {SOFTMAX_DTYPE_F32, SOFTMAX_DTYPE_BF16}) {
     const int word = type == SOFTMAX_DTYPE_F32 ? 4 : 8;

@@ -316,18 +316,16 @@ class GradientCall {
     const int lanes = args_.row_threads < kWarpThreads ? args_.row_threads : kWarpThreads;
     own.sum = sum_of_lanes(own.sum, lanes);
     if (counts) own.some = sum_of_lanes(own.some, lanes);
-    if (args_.row_threads <= kWarpThreads && args_.row_blocks == 1) return own;
-    exchange_.meet(own);
-    GradientPiece all = {0.0, 0.0};
 #pragma unroll 1
-    for (int i = static_cast<int>(threadIdx.x) % kWarpThreads; i < exchange_.count();
-         i += kWarpThreads) {
-      all.sum += exchange_.part(i).sum;
-      all.some += exchange_.part(i).some;
+    for (int meeting = 0; meeting < exchange_.meetings(); ++meeting) {
+      exchange_.meet(meeting, own);
+      const int lane = static_cast<int>(threadIdx.x) % kWarpThreads;
+      own = {0.0, 0.0};
+      if (lane < exchange_.count(meeting)) own = exchange_.part(meeting, lane);
+      own.sum = sum_of_lanes(own.sum, kWarpThreads);
+      if (counts) own.some = sum_of_lanes(own.some, kWarpThreads);
     }
-    all.sum = sum_of_lanes(all.sum, kWarpThreads);
-    if (counts) all.some = sum_of_lanes(all.some, kWarpThreads);
-    return all;
+    return own;
   }
 
   // After the row's loads, which need not wait for these. False: for wide_row.cuh.

@@ -10,6 +10,14 @@
 
 namespace softmax {
 
+// Whether conversions from and to 8-bit types are instructions. Where they are functions, sixty
+// instructions for each element in registers would be most of a kernel.
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 890
+constexpr bool kConvertsF8 = true;
+#else
+constexpr bool kConvertsF8 = false;
+#endif
+
 // An 8-bit element of either format.
 struct F8Byte {
   std::uint8_t bits;

@@ -1,8 +1,8 @@
 // The threads that hold a row of the general call in registers: some lanes of a warp, or warps of a
 // block, or of a cluster's blocks; which columns they have, and how they tell each other of them.
 //
-// Lanes reduce by shuffles. Warps meet once a row: each posts what it knows of its part, and then
-// reads all parts for itself, in the same order.
+// Lanes reduce by shuffles. Warps meet once a row, and blocks once more: each posts what it knows
+// of its part, and then reads all parts for itself, in the same order.
 #pragma once
 
 #include <cooperative_groups.h>
@@ -65,7 +65,8 @@ __device__ __forceinline__ double sum_of_lanes(double sum, int lanes) {
   return sum_of_lanes<false>({sum, 0.0f}, lanes).others;
 }
 
-// In a cluster every warp writes its part into the shared memory of all blocks, each with the bytes
+// The warps of a block meet in its shared memory. The blocks of a cluster then meet in that of
+// each: a block's first warp writes their common part into the shared memory of all, with the bytes
 // that the receiver's barrier counts: no fence, which would wait for whatever else is being stored.
 // A block that has all parts has nothing more to come, and may end.
 //
@@ -78,8 +79,17 @@ class RowExchange {
   __device__ __forceinline__ RowExchange(const GeneralArgs &args, unsigned char *room, int rank)
       : args_(args), room_(room), rank_(rank) {}
 
-  __device__ __forceinline__ int count() const { return args_.row_blocks * warps(); }
-  __device__ __forceinline__ const Part &part(int i) const { return parts()[i]; }
+  // How often those of a row meet: 0 where it is a warp's.
+  __device__ __forceinline__ int meetings() const {
+    return args_.row_blocks > 1 ? 2 : args_.row_threads > kWarpThreads ? 1 : 0;
+  }
+  // Of a meeting, how many parts there are, and each of them: one a lane of any warp.
+  __device__ __forceinline__ int count(int meeting) const {
+    return meeting == 0 ? warps() : args_.row_blocks;
+  }
+  __device__ __forceinline__ const Part &part(int meeting, int i) const {
+    return parts(meeting)[i];
+  }
 
   // By all threads, before what takes long.
   __device__ __forceinline__ void open() const {
@@ -92,13 +102,12 @@ class RowExchange {
     cuda::ptx::barrier_cluster_arrive(cuda::ptx::sem_relaxed);
 #endif
   }
-  // By all threads, every lane of a warp with the same part. Returns when all parts are there.
-  __device__ __forceinline__ void meet(const Part &own) const {
+  // By all threads, every lane of a warp, or of the block, with the same part. Returns when all
+  // parts of the meeting are there.
+  __device__ __forceinline__ void meet(int meeting, const Part &own) const {
     const int lane = static_cast<int>(threadIdx.x) % kWarpThreads;
-    const int warp = static_cast<int>(threadIdx.x) / kWarpThreads;
-    Part *const place = &parts()[rank_ * warps() + warp];
-    if (args_.row_blocks == 1) {
-      if (lane == 0) *place = own;
+    if (meeting == 0) {
+      if (lane == 0) parts(0)[threadIdx.x / kWarpThreads] = own;
       __syncthreads();
       return;
     }
@@ -107,11 +116,12 @@ class RowExchange {
     ptx::barrier_cluster_wait(ptx::sem_acquire);
     if (threadIdx.x == 0) {
       ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, barrier(),
-                                     static_cast<std::uint32_t>(count() * sizeof(Part)));
+                                     static_cast<std::uint32_t>(args_.row_blocks * sizeof(Part)));
     }
-    if (lane < args_.row_blocks) {
+    if (static_cast<int>(threadIdx.x) < args_.row_blocks) {
       const auto cluster = cooperative_groups::this_cluster();
-      auto *const to = reinterpret_cast<std::uint64_t *>(cluster.map_shared_rank(place, lane));
+      auto *const to =
+          reinterpret_cast<std::uint64_t *>(cluster.map_shared_rank(&parts(1)[rank_], lane));
       std::uint64_t *const their_barrier = cluster.map_shared_rank(barrier(), lane);
       std::uint64_t words[sizeof(Part) / 8];
       memcpy(words, &own, sizeof own);
@@ -130,8 +140,8 @@ class RowExchange {
   __device__ __forceinline__ std::uint64_t *barrier() const {
     return reinterpret_cast<std::uint64_t *>(room_);
   }
-  __device__ __forceinline__ Part *parts() const {
-    return reinterpret_cast<Part *>(room_ + kExchangeBarrierBytes);
+  __device__ __forceinline__ Part *parts(int meeting) const {
+    return reinterpret_cast<Part *>(room_ + kExchangeBarrierBytes) + (meeting == 0 ? 0 : warps());
   }
 
   const GeneralArgs &args_;

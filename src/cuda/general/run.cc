@@ -32,14 +32,15 @@ void plan_rows(const Policy &policy, const Problem &problem, GeneralLaunch *laun
     launch->kernel = general_backward_kernel_for(
         general.dy_dtype, problem.x_dtype, problem.is_log(), general.given_stats, policy.packs);
   } else {
-    launch->kernel = general_rows_kernel_for(problem.x_dtype, policy.packs,
-                                             general.mask_kind == SOFTMAX_MASK_ADDITIVE);
+    launch->kernel = general_rows_kernel_for(
+        problem.x_dtype, policy.packs, general.mask_kind == SOFTMAX_MASK_ADDITIVE,
+        policy.row_blocks == 1 && policy.threads_per_row > kWarp && !launch->args.is_stats);
   }
   launch->block = dim3(static_cast<unsigned>(policy.threads_per_row),
                        static_cast<unsigned>(policy.rows_per_block));
   if (policy.row_blocks > 1 || policy.threads_per_row > kWarp) {
     launch->smem_bytes = static_cast<std::size_t>(
-        exchange_bytes(std::int64_t{policy.row_blocks} * (policy.threads_per_row / kWarp)));
+        exchange_bytes(std::int64_t{policy.row_blocks} + policy.threads_per_row / kWarp));
   }
   const std::int64_t teams = (problem.rows + policy.rows_per_block - 1) / policy.rows_per_block;
   launch->grid = grid_of(teams * policy.row_blocks);
