@@ -1,7 +1,6 @@
 # The steps that check, other than the main test program: public reports, Python tests, sanitizers.
 import importlib.util
 import json
-import os
 import pathlib
 import re
 import shutil
@@ -50,7 +49,7 @@ def reports(context, limit):
     summary = context.work / f"{name}.json"
     summary.unlink(missing_ok=True)
     result = process.run([program, "--summary", summary], context.clock.allow(limit), context.log,
-                         env=beside_others(max(2, (os.cpu_count() or 1) // 2)), cwd=context.root)
+                         cwd=context.root)
     return outcome.judge(name, read_summary(summary), result, context.source_id)
 
 

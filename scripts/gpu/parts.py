@@ -23,7 +23,7 @@ NOT_KNOWN = "Unrecognised token"  # what it says of an option of the other versi
 
 
 def default_at_once():
-    """Half of the cores: the other steps run beside the parts."""
+    """Half of the cores: each part has two threads."""
     return max(1, min(MOST_AT_ONCE, (os.cpu_count() or 1) // 2))
 
 

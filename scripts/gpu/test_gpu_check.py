@@ -200,26 +200,29 @@ class WholeRun(unittest.TestCase):
         self.assertEqual(code, 0, output)
         return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
-    def test_checks_run_side_by_side_and_what_measures_runs_alone(self):
-        # Two parts of the tests, the reports and the sanitizers' four: each waits for all others.
-        meeting = self.folder / "meeting"
-        meeting.mkdir()
-        runs = self.trace("--jobs", "2", FAKE_MEET=str(meeting), FAKE_MANY="7")
+    def test_each_group_runs_side_by_side(self):
+        # Each program waits until as many have begun.
+        for steps, jobs, many in ((checks.SANITIZERS, "1", "4"), (("tests",), "2", "2")):
+            with self.subTest(steps=steps):
+                meeting = self.folder / f"meeting-{many}"
+                meeting.mkdir()
+                only = [word for step in steps for word in ("--only", step)]
+                self.trace(*only, "--jobs", jobs, FAKE_MEET=str(meeting), FAKE_MANY=many)
+
+    def test_groups_come_one_after_another_and_what_measures_runs_alone(self):
+        runs = self.trace("--jobs", "2")
         alone = [run for run in runs if run["who"] in ("ladder", "ncu")
                  or stand_ins.CASES_ALONE & set(run["cases"])]
         beside = [run for run in runs if run not in alone]
-
-        def beside_it(one):
-            return {run["who"] for run in runs
-                    if run is not one and run["begin"] < one["end"] and one["begin"] < run["end"]}
-
-        for run in alone:
-            self.assertEqual(beside_it(run), set(), run)
-        self.assertEqual([run["who"] for run in sorted(alone, key=lambda run: run["begin"])],
-                         ["tests", "ladder", "ncu"])
         self.assertEqual(set(alone[0]["cases"]), stand_ins.CASES_ALONE)
-        self.assertLess(max(run["end"] for run in beside), min(run["begin"] for run in alone))
         self.assertEqual({run["who"] for run in beside}, {"tests", "reports", *checks.SANITIZERS})
+        turns = [[run for run in beside if run["who"] in group]
+                 for group in (checks.SANITIZERS, ("tests",), ("reports",))]
+        turns += [[run] for run in sorted(alone, key=lambda run: run["begin"])]
+        self.assertEqual([turn[0]["who"] for turn in turns[3:]], ["tests", "ladder", "ncu"])
+        for earlier, later in zip(turns, turns[1:]):
+            self.assertLess(max(run["end"] for run in earlier),
+                            min(run["begin"] for run in later))
 
     def test_every_case_runs_once_however_many_parts_there_are(self):
         for jobs in ("3", "100"):
