@@ -23,7 +23,8 @@ constexpr int kWideThreads = 256;
 constexpr std::int64_t kWideWarpCols = 1024;
 constexpr int kMostAddedValues = 16;  // a thread, with an additive mask
 
-// Gradients have two tensors in registers: of each a thread has four words, or two of short rows.
+// Gradients have two tensors in registers: of each a thread has four words, or two of short rows
+// and where 16-bit log-softmax is made of x again, whose arithmetic takes more registers.
 constexpr int kGradientWords = 4;
 constexpr int kFewGradientWords = 2;
 constexpr std::int64_t kShortGradientCols = 64;
@@ -38,7 +39,9 @@ std::int32_t held_dtype(const Problem &p) {
 // Elements that a thread holds where rows are long.
 std::int64_t held_values(const Problem &p) {
   if (!is_backward(p)) return is_added(p) ? kMostAddedValues : 32;
-  return kGradientWords * kVectorBytes / dtype_size(held_dtype(p));
+  const int size = dtype_size(held_dtype(p));
+  const bool is_few = size == 2 && p.is_log() && (p.features & kFeatureGivenStats) != 0;
+  return (is_few ? kFewGradientWords : kGradientWords) * kVectorBytes / size;
 }
 // Of a block that has a part of a row: two are resident, or of those with fewer registers two
 // again.
