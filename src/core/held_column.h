@@ -17,11 +17,13 @@ namespace softmax {
 
 constexpr int kHeldPositions = 16;       // of a thread that shares its rows
 constexpr int kHeldAlonePositions = 32;  // of one that has them alone
-constexpr int kHeldPart = 256;           // positions of a block, where clusters are large enough
-constexpr int kHeldAxisThreads = 512;    // of a block, along the axis
-constexpr int kHeldMostThreads = 1024;   // of a block
-constexpr int kHeldThreads = 256;        // rather
-constexpr int kHeldFewThreads = 128;     // no fewer, where there are rows enough
+// Positions of a block, where clusters are large enough. On an H200 1024 of them take 15% more time
+// at 8192 x 8192 over axis 0 of float32, and 5% at 512^3.
+constexpr int kHeldPart = 256;
+constexpr int kHeldAxisThreads = 512;   // of a block, along the axis
+constexpr int kHeldMostThreads = 1024;  // of a block
+constexpr int kHeldThreads = 256;       // rather
+constexpr int kHeldFewThreads = 128;    // no fewer, where there are rows enough
 // A run of the tensor that a block takes at a position: 32 bytes are what memory moves at least.
 constexpr int kHeldRunBytes = 64;
 constexpr int kHeldLeastRunBytes = 32;

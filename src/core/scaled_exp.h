@@ -98,12 +98,7 @@ class ScaledTerms {
     const float f = fraction(x, &shifted);
     return float_of(bits_of(coarse_power_of_two(f)) + (bits_of(shifted) << 23));
   }
-  // Both of x + low, low being no more than a rounding of x.
-  SOFTMAX_HD float operator()(float x, float low) const {
-    float shifted;
-    const float f = fraction(x, low, &shifted);
-    return float_of(bits_of(power_of_two_fraction(f)) + (bits_of(shifted) << 23));
-  }
+  // The same of x + low, low being no more than a rounding of x.
   SOFTMAX_HD float quick(float x, float low) const {
     float shifted;
     const float f = fraction(x, low, &shifted);

@@ -158,7 +158,10 @@ class HeldColumnCall {
         float top[2], log2[2], offset[2];
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
-          top[i] = exponent_of(max[i], s[i]) > -Limits<float>::infinity() ? max[i] : 0.0f;
+          top[i] = exponent_of(max[i], ScaledTerms(finite_or_zero(max[i]), s[i])) >
+                           -Limits<float>::infinity()
+                       ? max[i]
+                       : 0.0f;
           log2[i] = s[i].log2_hi;
           offset[i] = 64.0f + fraction_of(top[i], s[i]);
         }
@@ -174,7 +177,7 @@ class HeldColumnCall {
       }
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
-        exponent_[2 * pair + i] = exponent_of(max[i], s[i]);
+        exponent_[2 * pair + i] = exponent_of(max[i], ScaledTerms(finite_or_zero(max[i]), s[i]));
         plain[i] = {sum[i], max[i], exponent_[2 * pair + i]};
       }
     }

@@ -210,15 +210,6 @@ class ColumnQuads {
         RawElements<H>::kMinusInf[0] >> (32 - kBits) & (kBits == 32 ? 0x7fffffffu : 0x7fffu);
     return kInf | (is_negative ? 0u : 1u << (kBits - 1));
   }
-  static __device__ __forceinline__ std::uint32_t element_bits(const X *at) {
-    if constexpr (sizeof(X) == 4) {
-      return *reinterpret_cast<const std::uint32_t *>(at);
-    } else if constexpr (sizeof(X) == 2) {
-      return *reinterpret_cast<const std::uint16_t *>(at);
-    } else {
-      return *reinterpret_cast<const std::uint8_t *>(at);
-    }
-  }
   __device__ __forceinline__ Quad<H> joined(const std::uint32_t (&bits)[kQuad]) const {
     Quad<H> quad;
     if constexpr (sizeof(H) == 4) {

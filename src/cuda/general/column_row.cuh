@@ -1,14 +1,11 @@
 // What COLUMN's kernels make of the maximum and the sums of a row that lies across memory.
 #pragma once
 
+#include "cuda/general/part_terms.cuh"
 #include "cuda/general/row_numbers.cuh"
 #include "cuda/general/row_team.cuh"
 
 namespace softmax {
-
-__device__ __forceinline__ bool is_finite_number(float v) {
-  return v < Limits<float>::infinity() && v > -Limits<float>::infinity();
-}
 
 __device__ __forceinline__ double sink_of_row(const GeneralArgs &args, std::int64_t row) {
   if (args.buffers.sink == nullptr || row < 0) return -Limits<double>::infinity();

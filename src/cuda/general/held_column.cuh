@@ -267,15 +267,6 @@ class HeldColumn {
       part[0] = word;
     }
   }
-  static __device__ __forceinline__ std::uint32_t element_bits(const X *at) {
-    if constexpr (sizeof(X) == 4) {
-      return *reinterpret_cast<const std::uint32_t *>(at);
-    } else if constexpr (sizeof(X) == 2) {
-      return *reinterpret_cast<const std::uint16_t *>(at);
-    } else {
-      return *reinterpret_cast<const std::uint8_t *>(at);
-    }
-  }
 
   __device__ __forceinline__ void load_x(const X *x, int count, int rows) {
     const Layout &layout = args_.layout();

@@ -17,19 +17,6 @@ struct alignas(kHeldPartBytes) ColumnPart {
 };
 static_assert(sizeof(ColumnPart) == kHeldPartBytes);
 
-__device__ __forceinline__ float finite_or_zero(float v) { return is_finite_number(v) ? v : 0.0f; }
-
-// Of a part whose maximum is too far below 0, in a row that is not left, no term is more than
-// nothing.
-__device__ __forceinline__ ScaledTerms terms_of(float max, const RowScaling &s) {
-  const ScaledTerms terms(finite_or_zero(max), s);
-  return terms.is_near() ? terms : ScaledTerms(0.0f, s);
-}
-// What such a part's terms are against.
-__device__ __forceinline__ float exponent_of(float max, const RowScaling &s) {
-  const ScaledTerms terms(finite_or_zero(max), s);
-  return is_finite_number(max) && terms.is_near() ? terms.exponent() : -Limits<float>::infinity();
-}
 // 2^exponent of an integer that is not positive, or 0.
 __device__ __forceinline__ double wide_power(float exponent) {
   return exponent < -1000.0f ? 0.0 : __hiloint2double((static_cast<int>(exponent) + 1023) << 20, 0);
@@ -75,7 +62,8 @@ struct HeldParts {
 #pragma unroll 1
       for (int k = lane; k < count; k += lanes) {
         const ColumnPart part = read(&of_row[k]);
-        const float exponent = exponent_of(part.max, scaling);
+        const float exponent =
+            exponent_of(part.max, ScaledTerms(finite_or_zero(part.max), scaling));
         total += part.sum * wide_power(exponent - all.exponent());
         if (part.max == max) {
           ones += part.other;

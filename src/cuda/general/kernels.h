@@ -18,10 +18,10 @@ struct MergeStatsArgs {
 const void *merge_stats_kernel_address();
 
 const void *general_wide_kernel_address();
-// Of dense rows, `packs` 16-byte words a thread, with an additive mask or not. is_wide: a block has
-// a row to itself and stores results, for which there may be a kernel with more registers.
+// Of dense rows, `packs` 16-byte words a thread, with an additive mask or not. is_alone: a block
+// has a row to itself and stores results, for which there may be a kernel with more registers.
 const void *general_rows_kernel_for(std::int32_t x_dtype, std::int32_t packs, bool is_added,
-                                    bool is_wide);
+                                    bool is_alone);
 // Of rows that lie across memory.
 const void *column_kernel_for(std::int32_t x_dtype);
 // The same in registers: `threads` along the axis, `lanes` neighbouring rows a thread; and with a

@@ -37,6 +37,17 @@ __device__ __forceinline__ RawPack empty_raw(float sign) {
   }
 }
 
+template <typename X>
+__device__ __forceinline__ std::uint32_t element_bits(const X *at) {
+  if constexpr (sizeof(X) == 4) {
+    return *reinterpret_cast<const std::uint32_t *>(at);
+  } else if constexpr (sizeof(X) == 2) {
+    return *reinterpret_cast<const std::uint16_t *>(at);
+  } else {
+    return *reinterpret_cast<const std::uint8_t *>(at);
+  }
+}
+
 // The first `count` elements from `from` on, which need no more than their own alignment, in place
 // of those of `raw`.
 template <typename X>

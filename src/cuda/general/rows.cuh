@@ -10,6 +10,7 @@
 
 #include "core/scaled_exp.h"
 #include "cuda/general/held_row.cuh"
+#include "cuda/general/part_terms.cuh"
 #include "cuda/general/row_numbers.cuh"
 #include "cuda/general/wide_row.cuh"
 
@@ -90,7 +91,7 @@ class RowsCall {
     const float part_max = most(held_.max());
     const float part_low = kIsAdded ? most(held_.low_of(part_max)) : 0.0f;
     const ScaledTerms terms = terms_of(part_max, scaling);
-    const float part_exponent = exponent_of(part_max, scaling);
+    const float part_exponent = exponent_of(part_max, ScaledTerms(part_max, scaling));
     const bool needs_apart = !args_.general.given_stats && (args_.is_log || args_.writes_stats());
     const bool needs_plain = !args_.general.given_stats && !args_.is_log && !args_.is_stats;
     const bool is_coarse = args_.y_dtype != SOFTMAX_DTYPE_F32;
@@ -119,14 +120,14 @@ class RowsCall {
 #pragma unroll 1
     for (int meeting = 0; meeting < exchange_.meetings(); ++meeting) {
       exchange_.meet(meeting, {whole.apart.others, whole.plain, whole.max, whole.apart.ones,
-                               whole.low, exponent_of(whole.max, scaling)});
+                               whole.low, exponent_of(whole.max, ScaledTerms(whole.max, scaling))});
       whole = merge(meeting, scaling, needs_apart, needs_plain);
     }
     const float max = whole.max;
     const ScaledTerms all(finite_or_zero(max), scaling);
     bool is_wide = !RowScaling::of(scale).is_usual || !all.is_well_near();
     // An infinite v may be one in float32 alone.
-    is_wide = is_wide || (kIsAdded && !is_finite(max) && max == max);
+    is_wide = is_wide || (kIsAdded && !is_finite_number(max) && max == max);
     if (!is_present_) return RowRest::kNothing;
     if (is_wide) return RowRest::kWide;
     if (args_.general.given_stats) return run_given(all, max, scaling.size);
@@ -153,22 +154,6 @@ class RowsCall {
     double plain;
   };
 
-  static __device__ __forceinline__ bool is_finite(float v) {
-    return v < Limits<float>::infinity() && v > -Limits<float>::infinity();
-  }
-  static __device__ __forceinline__ float finite_or_zero(float v) {
-    return is_finite(v) ? v : 0.0f;
-  }
-  // Of a part whose maximum is too far below 0 for these, in a row that is none for wide_row.cuh,
-  // no term is more than nothing.
-  static __device__ __forceinline__ ScaledTerms terms_of(float part_max, const RowScaling &s) {
-    const ScaledTerms terms(finite_or_zero(part_max), s);
-    return terms.is_near() ? terms : ScaledTerms(0.0f, s);
-  }
-  static __device__ __forceinline__ float exponent_of(float part_max, const RowScaling &s) {
-    const ScaledTerms terms(part_max, s);
-    return is_finite(part_max) && terms.is_near() ? terms.exponent() : -Limits<float>::infinity();
-  }
   // Times 2^exponent, which is no more than 1 and of an integer; what is far below 1 is 0.
   static __device__ __forceinline__ double scaled(double value, float exponent) {
     if (!(exponent > -200.0f)) return 0.0;
@@ -202,7 +187,7 @@ class RowsCall {
       each([&](const RowPiece &p) {
         if (p.max == whole.max && (!kIsAdded || p.low == whole.low)) {
           whole.apart.ones += p.ones;
-        } else if (is_finite(p.max)) {
+        } else if (is_finite_number(p.max)) {
           // Its maximum is an element like any other.
           whole.apart.others += double(p.ones) * double(term_of(all, p.max, p.low));
         }

@@ -15,7 +15,7 @@ const void *with_values() {
 
 // 8, 16 or 32 elements a thread; with an additive mask up to 16.
 template <typename X, bool kIsAdded>
-const void *with_packs(std::int32_t packs, bool is_wide) {
+const void *with_packs(std::int32_t packs, bool is_alone) {
   constexpr int kCols = kWordBytes / static_cast<int>(sizeof(X));
   switch (packs * kCols) {
     case 8:
@@ -24,7 +24,7 @@ const void *with_packs(std::int32_t packs, bool is_wide) {
     case 16: return with_values<X, 16, kIsAdded>();
     case 32:
       if constexpr (sizeof(X) == 4 && !kIsAdded) {
-        if (is_wide) return with_values<X, 32, false, kRowsManyRegisters>();
+        if (is_alone) return with_values<X, 32, false, kRowsManyRegisters>();
       }
       if constexpr (!kIsAdded) return with_values<X, 32, false>();
       return nullptr;
@@ -33,13 +33,13 @@ const void *with_packs(std::int32_t packs, bool is_wide) {
 }
 
 template <bool kIsAdded>
-const void *for_x(std::int32_t x_dtype, std::int32_t packs, bool is_wide) {
+const void *for_x(std::int32_t x_dtype, std::int32_t packs, bool is_alone) {
   switch (x_dtype) {
-    case SOFTMAX_DTYPE_F32: return with_packs<float, kIsAdded>(packs, is_wide);
-    case SOFTMAX_DTYPE_F16: return with_packs<__half, kIsAdded>(packs, is_wide);
-    case SOFTMAX_DTYPE_BF16: return with_packs<__nv_bfloat16, kIsAdded>(packs, is_wide);
+    case SOFTMAX_DTYPE_F32: return with_packs<float, kIsAdded>(packs, is_alone);
+    case SOFTMAX_DTYPE_F16: return with_packs<__half, kIsAdded>(packs, is_alone);
+    case SOFTMAX_DTYPE_BF16: return with_packs<__nv_bfloat16, kIsAdded>(packs, is_alone);
     case SOFTMAX_DTYPE_F8_E4M3:
-    case SOFTMAX_DTYPE_F8_E5M2: return with_packs<F8Byte, kIsAdded>(packs, is_wide);
+    case SOFTMAX_DTYPE_F8_E5M2: return with_packs<F8Byte, kIsAdded>(packs, is_alone);
     default: return nullptr;
   }
 }
@@ -47,8 +47,8 @@ const void *for_x(std::int32_t x_dtype, std::int32_t packs, bool is_wide) {
 }  // namespace
 
 const void *general_rows_kernel_for(std::int32_t x_dtype, std::int32_t packs, bool is_added,
-                                    bool is_wide) {
-  return is_added ? for_x<true>(x_dtype, packs, is_wide) : for_x<false>(x_dtype, packs, is_wide);
+                                    bool is_alone) {
+  return is_added ? for_x<true>(x_dtype, packs, is_alone) : for_x<false>(x_dtype, packs, is_alone);
 }
 
 }  // namespace softmax

@@ -1,0 +1,26 @@
+// What the terms of a part of a row are against, for the general call's kernels that hold rows on
+// chip: a power of two by the part's own maximum.
+#pragma once
+
+#include "core/scaled_exp.h"
+
+namespace softmax {
+
+__device__ __forceinline__ bool is_finite_number(float v) {
+  return v < Limits<float>::infinity() && v > -Limits<float>::infinity();
+}
+__device__ __forceinline__ float finite_or_zero(float v) { return is_finite_number(v) ? v : 0.0f; }
+
+// Of a part whose maximum is too far below 0, in a row that is not left, no term is more than
+// nothing.
+__device__ __forceinline__ ScaledTerms terms_of(float max, const RowScaling &s) {
+  const ScaledTerms terms(finite_or_zero(max), s);
+  return terms.is_near() ? terms : ScaledTerms(0.0f, s);
+}
+// What a part's terms are against; -inf where there is no term to speak of. `terms`: of the
+// maximum, or of anything where that is not finite.
+__device__ __forceinline__ float exponent_of(float max, const ScaledTerms &terms) {
+  return is_finite_number(max) && terms.is_near() ? terms.exponent() : -Limits<float>::infinity();
+}
+
+}  // namespace softmax
