@@ -1,4 +1,4 @@
-# The main test program: in parts side by side, and alone what other load would disturb.
+# The main test program: some of it in parts side by side, and the rest alone.
 import concurrent.futures
 import os
 import re
@@ -10,9 +10,11 @@ import process
 
 PROGRAM = "softmax_gpu_tests"
 
-# Tags of the cases that run when nothing else does: they time the host; their calls must come
-# before the ones ahead of them have ended; they skip where much of the card's memory is taken.
-ALONE = ("[cost]", "[overlap]", "[huge]")
+# The tag of the cases that run side by side: most of their time is the host's, for references in
+# extended precision. The others are the GPU's, which processes have in turns of milliseconds: beside
+# others a small call takes a hundred times as long as alone. And some of them time the host, or want
+# most of the card's memory.
+SIDE_BY_SIDE = "[general]"
 
 MOST_AT_ONCE = 8  # each has a context of its own on the GPU
 PARTS_A_WORKER = 2  # so that who had the short cases helps with the rest
@@ -81,12 +83,11 @@ class TestParts:
         else:
             self._fail("the program lists no test cases")
             return []
-        for tag in ALONE:
-            tagged = self._list(listing, tag)
-            if not tagged:  # a tag that was renamed would let its cases run in company
-                self._fail(f"no test case has the tag {tag}")
-            self._alone += [case for case in tagged if case not in self._alone]
-        return [case for case in cases if case not in self._alone]
+        beside = self._list(listing, SIDE_BY_SIDE)
+        if not beside:  # a tag that was renamed would leave all of them alone
+            self._fail(f"no test case has the tag {SIDE_BY_SIDE}")
+        self._alone = [case for case in cases if case not in beside]
+        return beside
 
     def _list(self, listing, *tags):
         result = process.run([self._program, *tags, *listing], self._context.clock.allow(60),
@@ -104,7 +105,8 @@ class TestParts:
         summary = context.work / f"{part}.json"
         names.write_text(input_file(cases), encoding="utf-8")
         summary.unlink(missing_ok=True)
-        result = process.run([self._program, "--input-file", names, "--summary", summary],
+        result = process.run([self._program, "--input-file", names, "--summary", summary,
+                              "--durations", "yes"],
                              context.clock.allow(limit), context.log, env=env, cwd=context.root)
         judged = outcome.judge(part, checks.read_summary(summary), result, context.source_id)
         ended = judged.passed + judged.failed + judged.skipped

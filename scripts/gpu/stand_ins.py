@@ -39,10 +39,10 @@ if not any(word.startswith("--list") for word in sys.argv):
 """
 
 # The main test program's cases and their tags. "two GPUs" is always skipped.
-CASES = {**{f"row {i}, alone": "[few]" for i in range(12)}, "two GPUs": "[errors]",
+CASES = {**{f"row {i}, alone": "[general]" for i in range(12)}, "two GPUs": "[errors]",
          "host cost": "[cost]", "early calls": "[overlap]", "2^32 columns, rows": "[huge]",
          "no race": "[sanitizer]"}
-CASES_ALONE = {"host cost", "early calls", "2^32 columns, rows"}
+CASES_ALONE = {name for name, tag in CASES.items() if tag != "[general]"}
 
 # Lists and chooses cases as Catch2 2.13 does; with FAKE_CATCH=3 it lists as Catch2 3. The part that
 # has the case named by FAKE_FAILED, FAKE_CRASH, FAKE_HANG, FAKE_EMPTY or FAKE_LOST fails, crashes,
