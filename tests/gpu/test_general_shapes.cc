@@ -220,6 +220,30 @@ TEST_CASE("general: an axis of every length across memory, of every type and pla
   calls.require_served({SOFTMAX_ALGO_COLUMN});
 }
 
+TEST_CASE("general: results wider than elements, by whole warps and others", "[general][shapes]") {
+  // Neighbouring lanes store for each other where a warp's packs are all there.
+  GeneralCalls calls(device());
+  int turn = 0;
+  for (const softmax_dtype_t x :
+       {SOFTMAX_DTYPE_F16, SOFTMAX_DTYPE_BF16, SOFTMAX_DTYPE_F8_E4M3, SOFTMAX_DTYPE_F8_E5M2}) {
+    for (const softmax_dtype_t y : {SOFTMAX_DTYPE_F16, SOFTMAX_DTYPE_BF16, SOFTMAX_DTYPE_F32}) {
+      if (format_of(y).size_bytes <= format_of(x).size_bytes) continue;
+      for (const std::int64_t cols : {40, 1040, 2048, 4101, 9008, 33008}) {
+        GeneralCase c;
+        c.shape = {3, cols};
+        c.x_dtype = x;
+        c.y_dtype = y;
+        c.scale = 0.7;
+        c.op = turn % 2;
+        c.offset = turn % 5 == 0 ? 1 : 0;
+        c.seed = static_cast<std::uint64_t>(turn++);
+        calls.check(c, make_values(c));
+      }
+    }
+  }
+  calls.require_served({SOFTMAX_ALGO_WARP, SOFTMAX_ALGO_BLOCK, SOFTMAX_ALGO_CLUSTER});
+}
+
 TEST_CASE("general: transposed matrices", "[general][shapes]") {
   GeneralCalls calls(device());
   for (int variant = 0; variant < kShapeVariants; ++variant) {

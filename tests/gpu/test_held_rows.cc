@@ -191,6 +191,40 @@ TEST_CASE("a row in registers has the same bits wherever it is among others", "[
   }
 }
 
+TEST_CASE("results wider than elements are right, and nothing beside them is written", "[held]") {
+  // Neighbouring lanes store for each other: rows of an odd number of words, warps that lack rows,
+  // and clusters and teams that lack runs.
+  Runner runner(device());
+  const auto takes = [](softmax_algo_t algo, std::int64_t cols) {
+    switch (algo) {
+      case SOFTMAX_ALGO_WARP:
+      case SOFTMAX_ALGO_BLOCK:
+      case SOFTMAX_ALGO_TILE: return true;
+      case SOFTMAX_ALGO_CLUSTER: return cols > 4000;
+      case SOFTMAX_ALGO_GRID: return cols > 100000;
+      default: return false;
+    }
+  };
+  for (const int pair : {4, 5}) {
+    const TypePair &types = kTypePairs[pair];
+    for (const std::int64_t cols :
+         {8,    16,   24,   40,   64,   72,    120,   128,    256,    264,   520,
+          1000, 1032, 2048, 4104, 8200, 16392, 33000, 100000, 128256, 300008}) {
+      for (const softmax_algo_t algo : device().algorithms_for(types.x, types.y, cols)) {
+        if (!takes(algo, cols)) continue;
+        const std::int64_t rows = few_and_many(algo, types, cols, 3).back() + 3;
+        const Elements x = make_input(types.x, rows, cols, Pattern::kNormal3, 38);
+        const Reference reference = make_reference(x, rows, cols);
+        for (const bool is_log : {false, true}) {
+          Problem problem = problem_of(algo, types, rows, cols);
+          problem.is_log = is_log;
+          CHECK(runner.check(problem, x, reference) == "");
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("a part of a row far below the rest is as right as the rest", "[held]") {
   // A warp's terms are taken against its own maximum and brought to the row's later: from 2^-40 of
   // it on in another scale, down to results below the normal range; and a warp of -inf alone.

@@ -306,20 +306,20 @@ class HeldRow {
     if (is_aligned && cols_.is_whole(end)) {
 #pragma unroll
       for (int p = 0; p < kPacks; ++p) {
-        float value[kCols];
-        copy(p, value);
-        store_values(y + cols_.col(p), value);
+        store_pack(y, p, cols_.is_of_warps());
       }
       return;
     }
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
       const int at = cols_.col(p);
-      float value[kCols];
-      copy(p, value);
-      if (is_aligned && at + kCols <= end) {
-        store_values(y + at, value);
+      if (is_aligned && cols_.is_of_warps() && cols_.warp_end(p) <= end) {
+        store_pack(y, p, true);
+      } else if (is_aligned && at + kCols <= end) {
+        store_pack(y, p, false);
       } else {
+        float value[kCols];
+        copy(p, value);
 #pragma unroll
         for (int i = 0; i < kCols; ++i) {
           if (at + i < end) y[at + i] = narrow_value<Y>(value[i]);
@@ -330,6 +330,17 @@ class HeldRow {
   __device__ __forceinline__ void copy(int p, float (&value)[kCols]) const {
 #pragma unroll
     for (int i = 0; i < kCols; ++i) value[i] = value_[p * kCols + i];
+  }
+  // A pack that exists. is_warp: all lanes of the warp have theirs, of one row.
+  template <typename Y>
+  __device__ __forceinline__ void store_pack(Y *y, int p, bool is_warp) const {
+    float value[kCols];
+    copy(p, value);
+    Y *const to = y + cols_.col(p);
+    if constexpr (kCols * sizeof(Y) > kWordBytes) {
+      if (is_warp) return store_sectors(to, value);
+    }
+    store_values(to, value);
   }
 
   const GeneralArgs &args_;

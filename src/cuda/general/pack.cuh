@@ -152,6 +152,24 @@ __device__ __forceinline__ Y narrow_value(float value) {
   }
 }
 
+// As many values as make words of Y, two or four of them, by all lanes of a warp, which have
+// neighbouring places.
+template <typename Y, int kCols>
+__device__ __forceinline__ void store_sectors(Y *to, const float (&value)[kCols]) {
+  constexpr int kWordCols = kWordBytes / static_cast<int>(sizeof(Y));
+  constexpr int kWords = kCols / kWordCols;
+  static_assert(kWords % 2 == 0 && sizeof(Y) > 1);
+  to -= (threadIdx.x & 1) * (kWords - 1) * kWordCols;
+#pragma unroll
+  for (int word = 0; word < kWords; word += 2) {
+    RawPack first = pack<Y>(value + word * kWordCols);
+    RawPack second = pack<Y>(value + (word + 1) * kWordCols);
+    share_sectors(&first, &second);
+    store_raw<StoreHint::kNone>(to + word * kWordCols, first);
+    store_raw<StoreHint::kNone>(to + (word + kWords) * kWordCols, second);
+  }
+}
+
 // Values that lie together, in as few stores as they take: `to` is aligned to their bytes, or
 // to 16.
 template <typename Y, int kCols>

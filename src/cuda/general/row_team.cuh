@@ -15,6 +15,7 @@
 namespace softmax {
 
 constexpr int kRowsMostThreads = 512;
+constexpr int kRowsMostBlocks = 16;
 
 // Which columns a thread has: kPacks times kCols that lie together, of its block's part of the row.
 template <int kCols, int kPacks>
@@ -35,6 +36,11 @@ class HeldCols {
     return left < 0 ? 0 : left < chunk_ ? static_cast<int>(left) : chunk_;
   }
   __device__ __forceinline__ bool is_whole(int end) const { return end == chunk_; }
+  // Whether lanes of a warp are all of one row, and where such a warp's packs end.
+  __device__ __forceinline__ bool is_of_warps() const { return threads_ >= kWarpThreads; }
+  __device__ __forceinline__ int warp_end(int pack) const {
+    return col(pack) + (kWarpThreads - (thread_ & (kWarpThreads - 1))) * kCols;
+  }
 
  private:
   int threads_;
@@ -65,6 +71,21 @@ __device__ __forceinline__ double sum_of_lanes(double sum, int lanes) {
   return sum_of_lanes<false>({sum, 0.0f}, lanes).others;
 }
 
+#if SOFTMAX_BULK_COPY
+// Into the shared memory of a block of the cluster, whose barrier counts the bytes.
+template <typename Part>
+__device__ __forceinline__ void send_part(const Part &part, Part *to, std::uint64_t *barrier) {
+  static_assert(sizeof(Part) % 16 == 0 && alignof(Part) == 16, "parts travel in 16 bytes");
+  std::uint64_t words[sizeof(Part) / 8];
+  memcpy(words, &part, sizeof part);
+#pragma unroll
+  for (int i = 0; i < static_cast<int>(sizeof(Part) / 8); i += 2) {
+    const std::uint64_t pair[2] = {words[i], words[i + 1]};
+    cuda::ptx::st_async(reinterpret_cast<std::uint64_t *>(to) + i, pair, barrier);
+  }
+}
+#endif
+
 // The warps of a block meet in its shared memory. The blocks of a cluster then meet in that of
 // each: a block's first warp writes their common part into the shared memory of all, with the bytes
 // that the receiver's barrier counts: no fence, which would wait for whatever else is being stored.
@@ -74,8 +95,6 @@ __device__ __forceinline__ double sum_of_lanes(double sum, int lanes) {
 template <typename Part>
 class RowExchange {
  public:
-  static_assert(sizeof(Part) % 16 == 0 && alignof(Part) == 16, "parts travel in 16 bytes");
-
   __device__ __forceinline__ RowExchange(const GeneralArgs &args, unsigned char *room, int rank)
       : args_(args), room_(room), rank_(rank) {}
 
@@ -120,16 +139,8 @@ class RowExchange {
     }
     if (static_cast<int>(threadIdx.x) < args_.row_blocks) {
       const auto cluster = cooperative_groups::this_cluster();
-      auto *const to =
-          reinterpret_cast<std::uint64_t *>(cluster.map_shared_rank(&parts(1)[rank_], lane));
-      std::uint64_t *const their_barrier = cluster.map_shared_rank(barrier(), lane);
-      std::uint64_t words[sizeof(Part) / 8];
-      memcpy(words, &own, sizeof own);
-#pragma unroll
-      for (int i = 0; i < static_cast<int>(sizeof(Part) / 8); i += 2) {
-        const std::uint64_t pair[2] = {words[i], words[i + 1]};
-        ptx::st_async(to + i, pair, their_barrier);
-      }
+      send_part(own, cluster.map_shared_rank(&parts(1)[rank_], lane),
+                cluster.map_shared_rank(barrier(), lane));
     }
     wait_for(barrier(), 0);
 #endif

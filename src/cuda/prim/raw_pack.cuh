@@ -29,6 +29,21 @@ __device__ __forceinline__ void store_raw(void *p, const RawPack &raw) {
   }
 }
 
+// Words that lie together, of two neighbouring lanes, so that each store of a warp writes whole
+// sectors of 32 bytes, and not every other half of twice as many: `first` and `second` are two
+// neighbouring words of this lane, and afterwards each is the first or the second of the even
+// lane's
+// (`first`) and the odd lane's (`second`), as this lane is even or odd. By all lanes of a warp.
+__device__ __forceinline__ void share_sectors(RawPack *first, RawPack *second) {
+  const bool is_odd = (threadIdx.x & 1) != 0;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const std::uint32_t given = is_odd ? first->part[i] : second->part[i];
+    const std::uint32_t taken = __shfl_xor_sync(0xffffffffu, given, 1);
+    (is_odd ? first->part[i] : second->part[i]) = taken;
+  }
+}
+
 // How elements of a type lie in a raw pack.
 template <typename T>
 struct RawElements;

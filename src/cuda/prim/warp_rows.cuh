@@ -214,6 +214,9 @@ struct WarpRows {
 
   template <StoreHint hint>
   __device__ __forceinline__ void store_words(Y *y, bool is_log) {
+    if constexpr (kYWords == 2) {
+      if (kOneRow || lanes > 1) return store_sectors<hint>(y, is_log);
+    }
     with_full_words([&](auto full) {
       constexpr int kFull = decltype(full)::value;
 #pragma unroll
@@ -229,6 +232,29 @@ struct WarpRows {
               store_raw<hint>(to + first, pack<Y>(value + first));
             }
           }
+        }
+      }
+    });
+  }
+  // The same where a pack is two words of y.
+  template <StoreHint hint>
+  __device__ __forceinline__ void store_sectors(Y *y, bool is_log) {
+    const int odd = member & 1;
+    with_full_words([&](auto full) {
+      constexpr int kFull = decltype(full)::value;
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+#pragma unroll
+        for (int p = 0; p < kPacks; ++p) {
+          Acc value[kCols];
+          held[r].output(p, is_log, value);
+          RawPack first = pack<Y>(value), second = pack<Y>(value + kWordCols);
+          share_sectors(&first, &second);
+          Y *const to = y + row(r) * cols + col(p) - odd * kWordCols;
+          // From the even lane's pack on.
+          const int left = is_present(r) ? cols - col(p) + odd * kCols : 0;
+          if (p < kFull || left > 0) store_raw<hint>(to, first);
+          if (p < kFull || left > kCols) store_raw<hint>(to + kCols, second);
         }
       }
     });
