@@ -83,6 +83,21 @@ __device__ __forceinline__ void terms_apart(const T (&value)[kCount], const Exp 
   }
 }
 
+// The same beside a near maximum.
+template <int kCount>
+__device__ __forceinline__ void near_terms_apart(const float (&value)[kCount], float max,
+                                                 float (&term)[kCount], float *ones) {
+  const QuickNearTerms terms(max);
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    const bool is_one = value[i] == max;
+    const bool is_nothing = value[i] < max - kNoTermBelow;
+    const float made = terms(value[i]);
+    *ones += is_one ? sum_unit<float>() : 0.0f;
+    term[i] = is_one || is_nothing ? 0.0f : made;
+  }
+}
+
 // The largest or a NaN, over a tree: with a row in registers a chain of all of them would be waited
 // for.
 template <int kFirst, int kCount, typename T, int kAll>

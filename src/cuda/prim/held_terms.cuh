@@ -5,9 +5,8 @@
 
 namespace softmax {
 
-// The two ways of ShiftedExp<float>, each by itself.
-template <bool kIsNear>
-struct OneWayExp {
+// ShiftedExp<float> of a reference that is far from 0.
+struct FarExp {
   static constexpr int kTermsTogether = ShiftedExp<float>::kTermsTogether;
   const ShiftedExp<float> &exp;
 
@@ -16,13 +15,9 @@ struct OneWayExp {
   __device__ __forceinline__ void times(const float (&x)[kCount], float factor,
                                         float (&result)[kCount]) const {
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) {
-      result[i] = kIsNear ? exp.near_times(x[i], factor) : exp.far_times(x[i], factor);
-    }
+    for (int i = 0; i < kCount; ++i) result[i] = exp.far_times(x[i], factor);
   }
 };
-using NearExp = OneWayExp<true>;
-using FarExp = OneWayExp<false>;
 
 template <typename X, int kPacks, bool kIsWindow>
 class TermPacks {
@@ -61,9 +56,12 @@ class TermPacks {
       if (!is_near(max, kNearLimit)) {
         add_far(Exp(finite_reference(max)), is_log, places, sums, part);
       } else if (is_log) {
-        const Exp exp(max);
-        each_pack(places,
-                  [&](int pack, int at) { add_apart(NearExp{exp}, pack, at, places, sums, part); });
+        each_pack(places, [&](int pack, int at) {
+          Acc value[kCols], term[kCols];
+          copy(at, value);
+          near_terms_apart(value, max, term, &part->ones);
+          add_pack<kIsWindow, kTermsTogether>(pack, places, term, sums, part);
+        });
       } else {
         const NearTerms terms(max);
         with_places<kPacks>(places, [&](const auto &some) {
@@ -93,7 +91,7 @@ class TermPacks {
 
   __device__ __forceinline__ void finish(const HeldFactors<Acc> &factors, bool is_log) {
     row_ = factors.row;
-    if (is_log) return;
+    if (is_log) return finish_log();
     factor_ = term_factor(factors.row, factors.scale);
     if (factor_.has_before()) {
 #pragma unroll
@@ -101,19 +99,24 @@ class TermPacks {
     }
   }
   // The same where these are all of the row's terms, taken against its own maximum.
-  __device__ __forceinline__ void finish_whole(const HeldFactors<Acc> &factors, bool) {
+  __device__ __forceinline__ void finish_whole(const HeldFactors<Acc> &factors, bool is_log) {
     row_ = factors.row;
+    if (sizeof(Acc) == 4 && is_log) return finish_log();
     factor_ = whole_row_factor(factors.row);
   }
   __device__ __forceinline__ void output(int pack, bool is_log, Acc (&y)[kCols]) const {
     copy(pack, y);
-    if (is_log) {
+    if (!is_log) {
+#pragma unroll
+      for (Acc &v : y) v = factor_.times(v);
+    } else if constexpr (sizeof(Acc) == 4) {
+      const Split<float> reference = {factor_.hi, factor_.lo};
+#pragma unroll
+      for (Acc &v : y) v = log_value(v, row_, reference);
+    } else {
       const Exp exp(row_.max);
 #pragma unroll
       for (Acc &v : y) v = exp.log_value(v, row_.log_sum);
-    } else {
-#pragma unroll
-      for (Acc &v : y) v = factor_.times(v);
     }
   }
 
@@ -141,6 +144,13 @@ class TermPacks {
 #pragma unroll
     for (int pack = 0; pack < kPacks; ++pack) use(pack, pack);
     if (kIsWindow && places.has_tail) use(kPacks, kStored - 1);
+  }
+
+  __device__ __forceinline__ void finish_log() {
+    if constexpr (sizeof(Acc) == 4) {
+      const Split<float> reference = log_reference(row_);
+      factor_ = {1.0f, reference.hi, reference.lo};
+    }
   }
 
   __device__ __forceinline__ void clear() {
@@ -195,7 +205,7 @@ class TermPacks {
 
   Acc value_[kStored * kCols];
   RowFactors<Acc> row_;
-  TermFactor<Acc> factor_;
+  TermFactor<Acc> factor_;  // of log-softmax in float32: hi and lo of log_reference
 };
 
 }  // namespace softmax
