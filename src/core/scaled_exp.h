@@ -173,5 +173,10 @@ SOFTMAX_HD float scaled_log_value(float x, float max, const RowScaling &s, float
                           : fmaf(d.hi, s.hi, -product) + fmaf(d.hi, s.lo, d.lo * s.hi);
   return (product - log_sum) + error;
 }
+// The same for results of 16 bits and less: neither term is above 0, so that three roundings are no
+// more than 2^-22 of the result.
+SOFTMAX_HD float coarse_log_value(float x, float max, float scale, float log_sum) {
+  return fmaf(x - max, scale, -log_sum);
+}
 
 }  // namespace softmax

@@ -355,7 +355,9 @@ class HeldColumnCall {
       for (int i = 0; i < 2; ++i) own[i] = power_of_two(exponent_[2 * pair + i] - n[i][0]);
     }
     held_.finish(pair, [&](Group &value) {
-      if (kIsApart && args_.is_log) {
+      if (kIsApart && args_.is_log && is_coarse()) {
+        each(value, [&](int i, float x) { return coarse_log_value(x, n[i][0], n[i][1], n[i][3]); });
+      } else if (kIsApart && args_.is_log) {
         each(value, [&](int i, float x) {
           RowScaling scaling = {};
           scaling.hi = n[i][1];

@@ -10,8 +10,8 @@
 
 #include "core/scaled_exp.h"
 #include "cuda/general/held_row.cuh"
-#include "cuda/general/part_terms.cuh"
 #include "cuda/general/row_numbers.cuh"
+#include "cuda/general/row_piece.cuh"
 #include "cuda/general/wide_row.cuh"
 
 namespace softmax {
@@ -46,16 +46,6 @@ static __device__ __forceinline__ void finish_row(const GeneralArgs &args, std::
   }
 }
 
-// What a warp tells the others of its part of a row.
-struct alignas(16) RowPiece {
-  double apart;  // sums in units, against the part's own reference
-  double plain;
-  float max;       // of the part
-  float ones;      // how many of its elements equal that, apart from the sum `apart`
-  float low;       // what rounding has taken from `max`
-  float exponent;  // of the reference, a power of two; -inf where there is no term to speak of
-};
-
 template <typename X, int kPacks, bool kIsAdded>
 class RowsCall {
  public:
@@ -81,7 +71,8 @@ class RowsCall {
     float sink = -Limits<float>::infinity();
     if (sink_at != nullptr) sink = *sink_at;
     // Of v itself, where that is what is held.
-    const RowScaling scaling = RowScaling::of(kIsAdded ? 1.0 : scale);
+    RowScaling scaling = args_.scaling;
+    if (kIsAdded || factor != nullptr) scaling = RowScaling::of(kIsAdded ? 1.0 : scale);
 
     // Of this warp's part of the row.
     const int lanes = args_.row_threads < kWarpThreads ? args_.row_threads : kWarpThreads;
@@ -90,8 +81,9 @@ class RowsCall {
     };
     const float part_max = most(held_.max());
     const float part_low = kIsAdded ? most(held_.low_of(part_max)) : 0.0f;
-    const ScaledTerms terms = terms_of(part_max, scaling);
-    const float part_exponent = exponent_of(part_max, ScaledTerms(part_max, scaling));
+    const ScaledTerms own(finite_or_zero(part_max), scaling);
+    const ScaledTerms terms = near_terms(own, scaling);
+    const float part_exponent = exponent_of(part_max, own);
     const bool needs_apart = !args_.general.given_stats && (args_.is_log || args_.writes_stats());
     const bool needs_plain = !args_.general.given_stats && !args_.is_log && !args_.is_stats;
     const bool is_coarse = args_.y_dtype != SOFTMAX_DTYPE_F32;
@@ -99,7 +91,8 @@ class RowsCall {
     RowSums apart = {0.0, 0.0f};
     if (needs_apart) {
       apart = held_.template sum_apart<ScaledTerms::kTermsTogether>(
-          part_max, part_low, [&](float v, float low) { return term_of(terms, v, low); });
+          part_max, part_low,
+          [&](float v, float low) { return row_term<kIsAdded>(terms, v, low); });
       apart = sum_of_lanes<true>(apart, lanes);
     }
     double plain = 0.0;
@@ -110,22 +103,24 @@ class RowsCall {
             [&](float v, float) { return coarse(v); });
       } else {
         plain = held_.template take_terms<ScaledTerms::kTermsTogether>(
-            [&](float v, float low) { return term_of(terms, v, low); });
+            [&](float v, float low) { return row_term<kIsAdded>(terms, v, low); });
       }
       plain =
           lanes == kWarpThreads ? warp_sum_of_units<kSumBits>(plain) : sum_of_lanes(plain, lanes);
     }
 
-    Whole whole = {part_max, part_low, apart, plain};
+    RowTotal whole = {part_max, part_low, apart, plain, part_exponent};
 #pragma unroll 1
     for (int meeting = 0; meeting < exchange_.meetings(); ++meeting) {
-      exchange_.meet(meeting, {whole.apart.others, whole.plain, whole.max, whole.apart.ones,
-                               whole.low, exponent_of(whole.max, ScaledTerms(whole.max, scaling))});
-      whole = merge(meeting, scaling, needs_apart, needs_plain);
+      exchange_.meet(meeting, whole.piece());
+      whole = merge_pieces<kIsAdded>(
+          exchange_.count(meeting),
+          [&](int i) -> const RowPiece & { return exchange_.part(meeting, i); }, scaling,
+          needs_apart, needs_plain);
     }
     const float max = whole.max;
     const ScaledTerms all(finite_or_zero(max), scaling);
-    bool is_wide = !RowScaling::of(scale).is_usual || !all.is_well_near();
+    bool is_wide = !(kIsAdded ? RowScaling::of(scale) : scaling).is_usual || !all.is_well_near();
     // An infinite v may be one in float32 alone.
     is_wide = is_wide || (kIsAdded && !is_finite_number(max) && max == max);
     if (!is_present_) return RowRest::kNothing;
@@ -146,58 +141,6 @@ class RowsCall {
   // Of a lane's terms.
   static constexpr int kSumBits = unit_bits(HeldRow<X, kPacks, kIsAdded>::kValues);
 
-  // What all parts come to.
-  struct Whole {
-    float max;
-    float low;
-    RowSums apart;
-    double plain;
-  };
-
-  // Times 2^exponent, which is no more than 1 and of an integer; what is far below 1 is 0.
-  static __device__ __forceinline__ double scaled(double value, float exponent) {
-    if (!(exponent > -200.0f)) return 0.0;
-    return value * __hiloint2double((1023 + static_cast<int>(exponent)) << 20, 0);
-  }
-
-  // The parts of a meeting, by lanes.
-  __device__ __forceinline__ Whole merge(int meeting, const RowScaling &scaling, bool needs_apart,
-                                         bool needs_plain) const {
-    const int lane = static_cast<int>(threadIdx.x) % kWarpThreads;
-    const auto each = [&](auto use) {
-      if (lane < exchange_.count(meeting)) use(exchange_.part(meeting, lane));
-    };
-    Whole whole = {-Limits<float>::infinity(), 0.0f, {0.0, 0.0f}, 0.0};
-    each([&](const RowPiece &p) { whole.max = max_or_nan(whole.max, p.max); });
-    whole.max = warp_max_or_nan(whole.max);
-    if (kIsAdded) {
-      whole.low = -Limits<float>::infinity();
-      each([&](const RowPiece &p) {
-        if (p.max == whole.max) whole.low = fmaxf(whole.low, p.low);
-      });
-      whole.low = warp_max_or_nan(whole.low);
-    }
-    const ScaledTerms all(finite_or_zero(whole.max), scaling);
-    const float exponent = all.exponent();
-    if (needs_plain) {
-      each([&](const RowPiece &p) { whole.plain += scaled(p.plain, p.exponent - exponent); });
-      whole.plain = warp_sum_of_units<kRunsBits>(whole.plain);
-    }
-    if (needs_apart) {
-      each([&](const RowPiece &p) {
-        if (p.max == whole.max && (!kIsAdded || p.low == whole.low)) {
-          whole.apart.ones += p.ones;
-        } else if (is_finite_number(p.max)) {
-          // Its maximum is an element like any other.
-          whole.apart.others += double(p.ones) * double(term_of(all, p.max, p.low));
-        }
-        whole.apart.others += scaled(p.apart, p.exponent - exponent);
-      });
-      whole.apart = sum_of_lanes<true>(whole.apart, kWarpThreads);
-    }
-    return whole;
-  }
-
   // A row with a NaN or a +inf, or without an element above -inf, is the same throughout.
   __device__ __forceinline__ bool write_extreme(float max, double sink) {
     const bool has_nan = !(max < Limits<float>::infinity()) || !(sink < Limits<double>::infinity());
@@ -213,7 +156,7 @@ class RowsCall {
                                                 float part_exponent, double reference) {
     if (write_extreme(max, sink)) return;
     if (sink > -Limits<double>::infinity()) total += 0x1p64 * exp_of_sink(sink - reference);
-    scale_terms(scaled(near_reciprocal(total), part_exponent));
+    scale_terms(times_power(near_reciprocal(total), part_exponent));
     held_.store();
   }
   __device__ __forceinline__ void write_log(float max, float max_low, double sink, double reference,
@@ -223,14 +166,16 @@ class RowsCall {
     const double rest = rest_of_sum(apart.ones, apart.others, reference, top);
     const float log_sum = sink > -Limits<double>::infinity() ? row_log_sum(rest, sink, top)
                                                              : log_1_plus(static_cast<float>(rest));
-    held_.change([&](float v, float low) {
-      return scaled_log_value(v, max, scaling, log_sum) + (low - max_low);
-    });
+    if (args_.y_dtype != SOFTMAX_DTYPE_F32) {
+      held_.change([&](float v, float low) {
+        return coarse_log_value(v, max, scaling.hi, log_sum) + (low - max_low);
+      });
+    } else {
+      held_.change([&](float v, float low) {
+        return scaled_log_value(v, max, scaling, log_sum) + (low - max_low);
+      });
+    }
     held_.store();
-  }
-
-  static __device__ __forceinline__ float term_of(const ScaledTerms &terms, float v, float low) {
-    return kIsAdded ? terms.quick(v, low) : terms.quick(v);
   }
 
   // Terms, which are in units, times a factor.
@@ -266,7 +211,7 @@ class RowsCall {
         return static_cast<float>(((double(v) * size - given_max) + double(low)) - log_sum);
       });
     } else {
-      held_.change([&](float v, float low) { return term_of(terms, v, low); });
+      held_.change([&](float v, float low) { return row_term<kIsAdded>(terms, v, low); });
       scale_terms(exp_of_sink(terms.reference() - given_max) * near_reciprocal(given_sum) *
                   0x1p-64);
     }

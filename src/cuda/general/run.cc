@@ -9,6 +9,7 @@
 #include "cuda/general/args.h"
 #include "cuda/general/kernels.h"
 #include "cuda/general/row_room.h"
+#include "cuda/known_answers.h"
 #include "cuda/launch.h"
 #include "cuda/pointers.h"
 
@@ -19,6 +20,7 @@ constexpr int kWarp = 32;
 
 struct GeneralLaunch : LaunchShape {
   GeneralArgs args = {};
+  bool stays = false;  // blocks take row after row: as many as find room, see share_rows
 };
 
 dim3 grid_of(std::int64_t blocks) {
@@ -46,6 +48,48 @@ void plan_rows(const Policy &policy, const Problem &problem, GeneralLaunch *laun
   launch->grid = grid_of(teams * policy.row_blocks);
   launch->cluster = static_cast<unsigned>(policy.cluster);
   launch->args.row_blocks = policy.row_blocks;
+}
+
+// Statistics alone, of rows for which there is a kernel that writes nothing else.
+bool plan_stats(const Policy &policy, const Problem &problem, GeneralLaunch *launch) {
+  GeneralArgs &args = launch->args;
+  if (!args.is_stats || policy.threads_per_row <= kWarp || args.layout().dims > 1 ||
+      args.general.mask_kind != SOFTMAX_MASK_NONE || problem.rows > INT_MAX) {
+    return false;
+  }
+  launch->kernel = general_stats_kernel_for(problem.x_dtype);
+  if (launch->kernel == nullptr) return false;
+  launch->block = dim3(static_cast<unsigned>(policy.threads_per_row));
+  launch->cluster = static_cast<unsigned>(policy.cluster);
+  launch->stays = true;
+  args.row_blocks = policy.row_blocks;
+  return true;
+}
+
+KnownAnswers known_teams;
+
+// As many blocks, or clusters, as find room, each with as many rows as the others or one more.
+cudaError_t share_rows(const DeviceCaps &caps, std::int64_t rows, GeneralLaunch *launch) {
+  const std::uint64_t key =
+      KnownAnswers::key(launch->kernel, launch->block.x, launch->cluster, caps.ordinal);
+  std::uint32_t teams = 0;
+  if (!known_teams.find(key, &teams)) {
+    if (launch->cluster > 1) {
+      int clusters = 0;
+      const cudaError_t error = resident_clusters(*launch, caps.ordinal, &clusters);
+      if (error != cudaSuccess) return error;
+      teams = static_cast<std::uint32_t>(clusters);
+    } else {
+      const cudaError_t error = resident_blocks_per_sm(*launch, caps.ordinal, &teams);
+      if (error != cudaSuccess) return error;
+      teams *= static_cast<std::uint32_t>(caps.sm_count);
+    }
+    if (teams == 0) return cudaErrorInvalidConfiguration;
+    known_teams.insert(key, teams);
+  }
+  const std::int64_t each = (rows + teams - 1) / teams;
+  launch->grid = grid_of((rows + each - 1) / each * launch->args.row_blocks);
+  return cudaSuccess;
 }
 
 // In float64; the kernel loops over what its grid leaves.
@@ -95,7 +139,6 @@ void plan_held_column(const DeviceCaps &caps, const Policy &policy, const Proble
                                  caps.smem_per_block_bytes - kColumnStaticBytes, caps.sm_count);
   find_whole_quads(problem, lanes, &args);
   args.held_room = held_column_room(shape, tile, sums);
-  args.scaling = RowScaling::of(args.general.scale);
   launch->kernel = sums.apart ? held_column_apart_kernel_for(problem.x_dtype, shape.threads, lanes)
                               : held_column_kernel_for(problem.x_dtype, shape.threads, lanes);
   launch->block = dim3(static_cast<unsigned>(shape.threads * tile.width));
@@ -140,6 +183,7 @@ GeneralLaunch plan(const DeviceCaps &caps, const Policy &policy, const Problem &
   args.overlap = Overlap::kNone;
   args.row_threads = policy.threads_per_row;
   args.row_blocks = 1;
+  args.scaling = RowScaling::of(general.scale);
   if (policy.algo == SOFTMAX_ALGO_ONLINE) {
     plan_wide(policy, problem, &launch);
   } else if (policy.algo == SOFTMAX_ALGO_COLUMN &&
@@ -147,7 +191,7 @@ GeneralLaunch plan(const DeviceCaps &caps, const Policy &policy, const Problem &
     plan_held_column(caps, policy, problem, &launch);
   } else if (policy.algo == SOFTMAX_ALGO_COLUMN) {
     plan_column(caps, policy, problem, &launch);
-  } else {
+  } else if (!plan_stats(policy, problem, &launch)) {
     plan_rows(policy, problem, &launch);
   }
   return launch;
@@ -192,8 +236,10 @@ Status cuda_run_general(const DeviceCaps &caps, const CudaDevice &device, const 
   PendingErrorScope pending;
   const ContextScope scope(device.context);
   if (!scope.ok()) return fail_context(caps);
-  const cudaError_t error =
-      pending(enqueue(launch, &launch.args, launch.args.overlap, caps.ordinal, stream));
+  cudaError_t error = launch.stays ? pending(share_rows(caps, problem.rows, &launch)) : cudaSuccess;
+  if (error == cudaSuccess) {
+    error = pending(enqueue(launch, &launch.args, launch.args.overlap, caps.ordinal, stream));
+  }
   return error == cudaSuccess ? SOFTMAX_SUCCESS : fail_launch(caps, policy, error);
 }
 
