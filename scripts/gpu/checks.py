@@ -40,17 +40,24 @@ def beside_others(threads):
     return {"OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "passive"}
 
 
-def reports(context, limit):
-    """The public reports. They work in many threads, and cannot be divided."""
-    name = "reports"
-    program = context.bin / "softmax_gpu_reports"
+def _program(context, name, file, limit, *arguments):
+    program = context.bin / file
     if not program.is_file():
-        return outcome.Outcome(name, outcome.SKIPPED, f"{program.name} is not in {context.bin}")
+        return outcome.Outcome(name, outcome.SKIPPED, f"{file} is not in {context.bin}")
     summary = context.work / f"{name}.json"
     summary.unlink(missing_ok=True)
-    result = process.run([program, "--summary", summary], context.clock.allow(limit), context.log,
-                         cwd=context.root)
+    result = process.run([program, "--summary", summary, *arguments], context.clock.allow(limit),
+                         context.log, cwd=context.root)
     return outcome.judge(name, read_summary(summary), result, context.source_id)
+
+
+def gpu_tests(context, limit):
+    return _program(context, "tests", "softmax_gpu_tests", limit, "--durations", "yes")
+
+
+def reports(context, limit):
+    """The public reports."""
+    return _program(context, "reports", "softmax_gpu_reports", limit)
 
 
 def read_junit(path: pathlib.Path):

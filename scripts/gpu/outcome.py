@@ -26,6 +26,12 @@ class Outcome:
         del values["data"]
         return {key: value for key, value in values.items() if value not in ("", [], {})}
 
+    @classmethod
+    def of_json(cls, values):
+        own = {field.name for field in dataclasses.fields(cls)} - {"details", "data"}
+        return cls(**{key: value for key, value in values.items() if key in own},
+                   details={key: value for key, value in values.items() if key not in own})
+
 
 def judge(name, counts, result, source_id=None) -> Outcome:
     """The outcome of a test program from its counts and its exit. A program that ran no test, or
@@ -59,27 +65,6 @@ def judge(name, counts, result, source_id=None) -> Outcome:
     else:
         outcome.status = PASSED
     return outcome
-
-
-def add_up(name, parts, seconds) -> Outcome:
-    """The outcome of a step that ran in parts. It has passed only if no part has failed."""
-    whole = Outcome(name, PASSED, seconds=seconds)
-    for part in parts:
-        whole.passed += part.passed
-        whole.failed += part.failed
-        whole.skipped += part.skipped
-        whole.skipped_names += part.skipped_names
-        whole.failed_names += part.failed_names
-        for key, value in part.details.items():
-            whole.details[key] = whole.details.get(key, 0) + value
-    failed = [part for part in parts if part.status == FAILED]
-    if failed:
-        whole.status = FAILED
-        whole.note = "; ".join(f"{part.name}: {part.note}" for part in failed[:3])
-    elif whole.passed == 0:
-        whole.status = SKIPPED if whole.skipped else FAILED
-        whole.note = f"all skipped: {whole.skipped_names[0]}" if whole.skipped else "ran no test"
-    return whole
 
 
 def table(outcomes) -> str:
