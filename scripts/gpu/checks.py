@@ -46,8 +46,10 @@ def _program(context, name, file, limit, *arguments):
         return outcome.Outcome(name, outcome.SKIPPED, f"{file} is not in {context.bin}")
     summary = context.work / f"{name}.json"
     summary.unlink(missing_ok=True)
-    result = process.run([program, "--summary", summary, *arguments], context.clock.allow(limit),
-                         context.log, cwd=context.root)
+    # Line by line, so that the log has how far a program came that is ended.
+    lines = ["stdbuf", "-oL"] if shutil.which("stdbuf") else []
+    result = process.run([*lines, program, "--summary", summary, *arguments],
+                         context.clock.allow(limit), context.log, cwd=context.root)
     return outcome.judge(name, read_summary(summary), result, context.source_id)
 
 
