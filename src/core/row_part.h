@@ -61,33 +61,6 @@ class NearTerms {
   float floor_;
 };
 
-// exp(x - max) in units, for log-softmax: NearTerms' exponent, from which what max * log2(e) is
-// beyond R is taken, and the hardware's power of two, 2^-22 off at most. For max - kNoTermBelow <=
-// x < max.
-class QuickNearTerms {
- public:
-  SOFTMAX_HD explicit QuickNearTerms(float max) {
-    const float exponent = reference_exponent(max);
-    round_ = kRound + (kUnitExponent - exponent);
-    beyond_ = fmaf(max, kLog2ELow, fmaf(max, kLog2E, -exponent));
-  }
-
-  SOFTMAX_HD float operator()(float x) const {
-    const float shifted = fmaf(x, kLog2E, round_);
-    const float f = fmaf(x, kLog2ELow, fmaf(x, kLog2E, round_ - shifted)) - beyond_;
-    return float_of(bits_of(coarse_power_of_two(f)) + (bits_of(shifted) << 23));
-  }
-
- private:
-  static constexpr float kLog2E = 0x1.715476p+0f;
-  static constexpr float kLog2ELow = 0x1.4ae0cp-26f;
-  static constexpr float kRound = 12582912.0f;  // as in NearTerms
-  static constexpr float kUnitExponent = 64.0f;
-
-  float round_;
-  float beyond_;
-};
-
 // NearTerms for results of 16 bits: the hardware's power of two. The exponent is rounded once, at a
 // magnitude of 64 and more: 2^-18. log2(e) itself is 2^-26 off, relatively, which |x| multiplies:
 // hence the limit.

@@ -142,6 +142,14 @@ class ShiftedExp<float> {
     const std::uint32_t scale_bits = (bits_of(shifted) - kRoundBits + (127u + 64u)) << 23;
     return mantissa * (factor * 0x1p-64f) * float_of(scale_bits);
   }
+  // In units of 2^-64, by adding to the exponent; for reference - kNoTermBelow <= x <= reference.
+  SOFTMAX_HD float near_in_units(float x) const {
+    constexpr float kRound = 12582912.0f + 64.0f;  // the units' exponent joins k
+    const float shifted = fmaf(x, kLog2E, -log2_) + kRound;
+    float f = fmaf(x, kLog2E, -((shifted - kRound) + high_));
+    f = fmaf(x, kLog2ELow, f - low_);
+    return float_of(bits_of(power_of_two_fraction(f)) + (bits_of(shifted) << 23));
+  }
   SOFTMAX_HD float far_times(float x, float factor) const {
     Split<float> d = raw_difference(x, reference_);
     d.lo += correction_;

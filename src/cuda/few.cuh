@@ -63,7 +63,7 @@ class FewTermPack : public TermPacks<X, 1, false> {
     } else if (__builtin_expect(!is_near(max, kNearLimit), false)) {
       make_far<kIsLog>(Exp(finite_reference(max)), value, term, ones);
     } else if constexpr (kIsLog) {
-      near_terms_apart(value, max, term, ones);
+      near_terms_apart(value, Exp(max), term, ones);
     } else {
       const NearTerms terms(max);
 #pragma unroll

@@ -83,16 +83,16 @@ __device__ __forceinline__ void terms_apart(const T (&value)[kCount], const Exp 
   }
 }
 
-// The same beside a near maximum.
+// The same beside a near maximum, `exp`'s reference.
 template <int kCount>
-__device__ __forceinline__ void near_terms_apart(const float (&value)[kCount], float max,
+__device__ __forceinline__ void near_terms_apart(const float (&value)[kCount],
+                                                 const ShiftedExp<float> &exp,
                                                  float (&term)[kCount], float *ones) {
-  const QuickNearTerms terms(max);
 #pragma unroll
   for (int i = 0; i < kCount; ++i) {
-    const bool is_one = value[i] == max;
-    const bool is_nothing = value[i] < max - kNoTermBelow;
-    const float made = terms(value[i]);
+    const bool is_one = value[i] == exp.reference();
+    const bool is_nothing = value[i] < exp.reference() - kNoTermBelow;
+    const float made = exp.near_in_units(value[i]);
     *ones += is_one ? sum_unit<float>() : 0.0f;
     term[i] = is_one || is_nothing ? 0.0f : made;
   }

@@ -56,10 +56,11 @@ class TermPacks {
       if (!is_near(max, kNearLimit)) {
         add_far(Exp(finite_reference(max)), is_log, places, sums, part);
       } else if (is_log) {
+        const Exp exp(max);
         each_pack(places, [&](int pack, int at) {
           Acc value[kCols], term[kCols];
           copy(at, value);
-          near_terms_apart(value, max, term, &part->ones);
+          near_terms_apart(value, exp, term, &part->ones);
           add_pack<kIsWindow, kTermsTogether>(pack, places, term, sums, part);
         });
       } else {
