@@ -12,12 +12,10 @@ __device__ __forceinline__ bool is_finite_number(float v) {
 __device__ __forceinline__ float finite_or_zero(float v) { return is_finite_number(v) ? v : 0.0f; }
 
 // Of a part whose maximum is too far below 0, in a row that is not left, no term is more than
-// nothing. `own`: of the maximum, or of 0 where that is not finite.
-__device__ __forceinline__ ScaledTerms near_terms(const ScaledTerms &own, const RowScaling &s) {
-  return own.is_near() ? own : ScaledTerms(0.0f, s);
-}
+// nothing.
 __device__ __forceinline__ ScaledTerms terms_of(float max, const RowScaling &s) {
-  return near_terms(ScaledTerms(finite_or_zero(max), s), s);
+  const ScaledTerms terms(finite_or_zero(max), s);
+  return terms.is_near() ? terms : ScaledTerms(0.0f, s);
 }
 // What a part's terms are against; -inf where there is no term to speak of. `terms`: of the
 // maximum, or of anything where that is not finite.

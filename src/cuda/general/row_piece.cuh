@@ -24,10 +24,9 @@ struct RowTotal {
   float low;
   RowSums apart;
   double plain;
-  float exponent;
 
-  __device__ __forceinline__ RowPiece piece() const {
-    return {apart.others, plain, max, apart.ones, low, exponent};
+  __device__ __forceinline__ RowPiece piece(const RowScaling &scaling) const {
+    return {apart.others, plain, max, apart.ones, low, exponent_of(max, ScaledTerms(max, scaling))};
   }
 };
 
@@ -51,7 +50,7 @@ __device__ __forceinline__ RowTotal merge_pieces(int count, At at, const RowScal
   const auto each = [&](auto use) {
     if (lane < count) use(at(lane));
   };
-  RowTotal whole = {-Limits<float>::infinity(), 0.0f, {0.0, 0.0f}, 0.0, 0.0f};
+  RowTotal whole = {-Limits<float>::infinity(), 0.0f, {0.0, 0.0f}, 0.0};
   each([&](const RowPiece &p) { whole.max = max_or_nan(whole.max, p.max); });
   whole.max = warp_max_or_nan(whole.max);
   if (kIsAdded) {
@@ -63,7 +62,6 @@ __device__ __forceinline__ RowTotal merge_pieces(int count, At at, const RowScal
   }
   const ScaledTerms all(finite_or_zero(whole.max), scaling);
   const float exponent = all.exponent();
-  whole.exponent = exponent_of(whole.max, all);
   if (needs_plain) {
     each([&](const RowPiece &p) { whole.plain += times_power(p.plain, p.exponent - exponent); });
     whole.plain = warp_sum_of_units<kRunsBits>(whole.plain);

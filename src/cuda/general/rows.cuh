@@ -71,8 +71,7 @@ class RowsCall {
     float sink = -Limits<float>::infinity();
     if (sink_at != nullptr) sink = *sink_at;
     // Of v itself, where that is what is held.
-    RowScaling scaling = args_.scaling;
-    if (kIsAdded || factor != nullptr) scaling = RowScaling::of(kIsAdded ? 1.0 : scale);
+    const RowScaling scaling = RowScaling::of(kIsAdded ? 1.0 : scale);
 
     // Of this warp's part of the row.
     const int lanes = args_.row_threads < kWarpThreads ? args_.row_threads : kWarpThreads;
@@ -81,9 +80,8 @@ class RowsCall {
     };
     const float part_max = most(held_.max());
     const float part_low = kIsAdded ? most(held_.low_of(part_max)) : 0.0f;
-    const ScaledTerms own(finite_or_zero(part_max), scaling);
-    const ScaledTerms terms = near_terms(own, scaling);
-    const float part_exponent = exponent_of(part_max, own);
+    const ScaledTerms terms = terms_of(part_max, scaling);
+    const float part_exponent = exponent_of(part_max, ScaledTerms(part_max, scaling));
     const bool needs_apart = !args_.general.given_stats && (args_.is_log || args_.writes_stats());
     const bool needs_plain = !args_.general.given_stats && !args_.is_log && !args_.is_stats;
     const bool is_coarse = args_.y_dtype != SOFTMAX_DTYPE_F32;
@@ -109,10 +107,10 @@ class RowsCall {
           lanes == kWarpThreads ? warp_sum_of_units<kSumBits>(plain) : sum_of_lanes(plain, lanes);
     }
 
-    RowTotal whole = {part_max, part_low, apart, plain, part_exponent};
+    RowTotal whole = {part_max, part_low, apart, plain};
 #pragma unroll 1
     for (int meeting = 0; meeting < exchange_.meetings(); ++meeting) {
-      exchange_.meet(meeting, whole.piece());
+      exchange_.meet(meeting, whole.piece(scaling));
       whole = merge_pieces<kIsAdded>(
           exchange_.count(meeting),
           [&](int i) -> const RowPiece & { return exchange_.part(meeting, i); }, scaling,
@@ -120,7 +118,7 @@ class RowsCall {
     }
     const float max = whole.max;
     const ScaledTerms all(finite_or_zero(max), scaling);
-    bool is_wide = !(kIsAdded ? RowScaling::of(scale) : scaling).is_usual || !all.is_well_near();
+    bool is_wide = !RowScaling::of(scale).is_usual || !all.is_well_near();
     // An infinite v may be one in float32 alone.
     is_wide = is_wide || (kIsAdded && !is_finite_number(max) && max == max);
     if (!is_present_) return RowRest::kNothing;

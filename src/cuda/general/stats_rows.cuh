@@ -293,7 +293,7 @@ class StatsRows {
     }
 #if SOFTMAX_BULK_COPY
     if (lane() != 0) return;
-    const RowPiece piece = total.piece();
+    const RowPiece piece = total.piece(scaling);
     const auto cluster = cooperative_groups::this_cluster();
     send_part(piece,
               cluster.map_shared_rank(&room_.blocks[turn_][i % kStatsTogether][rank_], owner(i)),
