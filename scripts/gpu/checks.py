@@ -123,7 +123,7 @@ def first_finding(output: str):
     return " ".join(part.strip() for part in found.groups() if part) if found else None
 
 
-def sanitize(context, tool, limit):
+def sanitize(context, limit, tool):
     name = tool
     program = context.bin / "softmax_gpu_tests"
     if shutil.which("compute-sanitizer") is None:

@@ -215,9 +215,8 @@ class WholeRun(unittest.TestCase):
         self.assertEqual(self.results(), before)
         racecheck = next(step for step in record["steps"] if step["name"] == "racecheck")
         self.assertEqual(racecheck["findings"], 0)  # what a step counted comes along
-        if "failed" not in status.values():
-            self.assertEqual(code, 0, output)
-            self.assertTrue(record["passed"])
+        self.assertEqual(record["passed"], "failed" not in status.values())
+        self.assertEqual(code, 0 if record["passed"] else 1, output)
 
     def test_a_record_of_another_source_or_no_record_is_no_beginning(self):
         record_path = self.out / "tests/gpu/record.json"

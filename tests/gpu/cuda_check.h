@@ -68,10 +68,19 @@ class Graph {
   cudaGraphExec_t executable_ = nullptr;
 };
 
-// From ordinary memory, and there on return: cudaMemcpy returns when it has read all of it, and what
-// other streams do then may come first.
+// From ordinary memory, and there on return: cudaMemcpy returns when it has read all of it, and
+// what other streams do then may come first.
 inline void to_device(void *to, const void *from, std::size_t bytes) {
   must(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice));
+  must(cudaStreamSynchronize(cudaStreamLegacy));
+}
+// Fills `bytes` at `memory` with copies of the first `filled` bytes, there on return.
+inline void repeat_on_device(unsigned char *memory, std::size_t filled, std::size_t bytes) {
+  while (filled < bytes) {
+    const std::size_t step = filled < bytes - filled ? filled : bytes - filled;
+    must(cudaMemcpy(memory + filled, memory, step, cudaMemcpyDeviceToDevice));
+    filled += step;
+  }
   must(cudaStreamSynchronize(cudaStreamLegacy));
 }
 

@@ -77,11 +77,7 @@ void check_rows(const Rows &r) {
   Array<unsigned char> x_memory(bytes + 256, 0), y_memory(bytes, 0);
   unsigned char *const x = x_memory.data() + static_cast<std::size_t>(r.offset) * size;
   to_device(x, block.bytes.data(), block.bytes.size());
-  for (std::size_t filled = block.bytes.size(); filled < bytes;) {
-    const std::size_t step = std::min(filled, bytes - filled);
-    must(cudaMemcpy(x + filled, x, step, cudaMemcpyDeviceToDevice));
-    filled += step;
-  }
+  repeat_on_device(x, block.bytes.size(), bytes);
   const Array<float> row_scale(scales(r.rows));
 
   for (const bool has_scales : {false, true}) {
@@ -105,7 +101,7 @@ void check_rows(const Rows &r) {
     CHECK(different(alone.max, beside.max) == 0);
     CHECK(different(alone.sum, beside.sum) == 0);
     CHECK(different(alone.lse, beside.lse) == 0);
-    // That something was written, and not the same for all.
+    // That something was written, of every row.
     const std::vector<float> sums = alone.sum.get();
     CHECK(std::count(sums.begin(), sums.end(), 7.0f) == 0);
   }

@@ -18,15 +18,6 @@ namespace {
 
 constexpr std::size_t kSlackBytes = std::size_t{1} << 30;  // left to everything else
 
-// Fills `bytes` at `memory` with copies of the first `filled` bytes.
-void repeat(unsigned char *memory, std::size_t filled, std::size_t bytes) {
-  while (filled < bytes) {
-    const std::size_t step = std::min(filled, bytes - filled);
-    must(cudaMemcpy(memory + filled, memory, step, cudaMemcpyDeviceToDevice));
-    filled += step;
-  }
-}
-
 // Rows around which 32-bit arithmetic would have gone wrong, and some between.
 std::vector<std::int64_t> sampled_rows(std::int64_t rows, std::int64_t cols) {
   std::vector<std::int64_t> sampled = {0, 1, rows / 2, rows - 2, rows - 1};
@@ -59,7 +50,7 @@ TEST_CASE("offsets beyond 2^32 elements are right in every algorithm", "[huge][m
   auto *y = static_cast<unsigned char *>(device().allocate(kBytes));
   REQUIRE((x != nullptr && y != nullptr));
   to_device(x, block.bytes.data(), block.bytes.size());
-  repeat(x, block.bytes.size(), kBytes);
+  repeat_on_device(x, block.bytes.size(), kBytes);
 
   const Bound bound = promised_bound(SOFTMAX_DTYPE_BF16);
   for (const softmax_algo_t algo : device().algorithms()) {
@@ -101,7 +92,7 @@ TEST_CASE("more than 2^31 rows are right in every algorithm", "[huge][mistakes]"
   Elements window(SOFTMAX_DTYPE_BF16, kWindow);
   for (std::int64_t j = 0; j < kWindow; ++j) window.set(j, static_cast<double>(j % 201 - 100));
   to_device(x, window.bytes.data(), window.bytes.size());
-  repeat(x, window.bytes.size(), kBytes);
+  repeat_on_device(x, window.bytes.size(), kBytes);
   const std::int64_t special[] = {3,
                                   kRows / 3,
                                   (std::int64_t{1} << 31) - 1,
