@@ -1,6 +1,7 @@
 # The steps that check, other than the main test program: public reports, Python tests, sanitizers.
 import importlib.util
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -11,6 +12,9 @@ import outcome
 import process
 
 SANITIZERS = ("memcheck", "racecheck", "initcheck", "synccheck")
+
+# Of one test case: the longest take 23 s on an H200, and one that waits for ever is to be named.
+CASE_SECONDS = 90
 
 # What compute-sanitizer prints where it cannot watch this machine's GPU at all.
 REFUSALS = ("Device not supported",)
@@ -40,7 +44,7 @@ def beside_others(threads):
     return {"OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "passive"}
 
 
-def _program(context, name, file, limit, *arguments):
+def _program(context, name, file, limit, *arguments, env=None):
     program = context.bin / file
     if not program.is_file():
         return outcome.Outcome(name, outcome.SKIPPED, f"{file} is not in {context.bin}")
@@ -49,12 +53,23 @@ def _program(context, name, file, limit, *arguments):
     # Line by line, so that the log has how far a program came that is ended.
     lines = ["stdbuf", "-oL"] if shutil.which("stdbuf") else []
     result = process.run([*lines, program, "--summary", summary, *arguments],
-                         context.clock.allow(limit), context.log, cwd=context.root)
+                         context.clock.allow(limit), context.log, env=env, cwd=context.root)
     return outcome.judge(name, read_summary(summary), result, context.source_id)
 
 
+def _tests(context, name, limit, cases):
+    return _program(context, name, "softmax_gpu_tests", limit, cases, "--durations", "yes",
+                    "--case-limit", CASE_SECONDS, env=beside_others((os.cpu_count() or 2) // 2))
+
+
 def gpu_tests(context, limit):
-    return _program(context, "tests", "softmax_gpu_tests", limit, "--durations", "yes")
+    """The test program, but for the general call's cases."""
+    return _tests(context, "tests", limit, "~[general]")
+
+
+def general_tests(context, limit):
+    """The general call's cases."""
+    return _tests(context, "general", limit, "[general]")
 
 
 def reports(context, limit):

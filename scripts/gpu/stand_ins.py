@@ -41,11 +41,13 @@ if not any(word.startswith("--list") for word in sys.argv):
 # The main test program's cases. "two GPUs" is always skipped; under a sanitizer it runs one.
 CASES = [*(f"row {i}, alone" for i in range(12)), "two GPUs", "host cost", "2^32 columns, rows",
          "no race"]
+GENERAL_CASES = ["general: layouts", "general: gradients"]
 
 # The program with the case that FAKE_FAILED, FAKE_CRASH, FAKE_HANG or FAKE_EMPTY names fails,
 # crashes, hangs, or runs nothing.
-GPU_TESTS = BEGIN + f"CASES = {CASES!r}" + r"""
-names = ["no race"] if "[sanitizer]" in sys.argv else CASES
+GPU_TESTS = BEGIN + f"CASES = {CASES!r}; GENERAL_CASES = {GENERAL_CASES!r}" + r"""
+names = (["no race"] if "[sanitizer]" in sys.argv else
+         GENERAL_CASES if "[general]" in sys.argv else CASES)
 if fake("HANG") in names:
     subprocess.run(["sleep", "60"])
 if fake("CRASH") in names:
@@ -59,7 +61,7 @@ if not fake("NO_SUMMARY"):
               "skipped": len(skipped), "assertions": 11 * len(names), "skipped_names": skipped,
               "failed_names": failed}
     json.dump(counts, open(sys.argv[sys.argv.index("--summary") + 1], "w"))
-trace(fake("TOOL", "tests"), names)
+trace(fake("TOOL", "tests" if names == CASES else "general"), names)
 code = 1 if failed else 77 if names and names == skipped else 0
 sys.exit(int(fake("CODE", code)))
 """

@@ -123,8 +123,9 @@ class WholeRun(unittest.TestCase):
         self.assertEqual(record["card"], "NVIDIA Stand-In")
         self.assertEqual(record["cuda_runtime"], "13.0.88")
         steps = {step["name"]: step for step in record["steps"]}
-        self.assertEqual(list(steps), ["tests", "reports", "python", "memcheck", "racecheck",
-                                       "initcheck", "synccheck", "ladder", "ncu"])
+        self.assertEqual(list(steps), ["tests", "general", "reports", "python", "memcheck",
+                                       "racecheck", "initcheck", "synccheck", "ladder", "ncu"])
+        self.assertEqual(steps["general"]["passed"], len(stand_ins.GENERAL_CASES))
         self.assertEqual(steps["tests"]["passed"], len(stand_ins.CASES) - 1)
         self.assertEqual(steps["tests"]["failed"], 0)
         self.assertEqual(steps["tests"]["skipped_names"], ["two GPUs"])
@@ -190,15 +191,26 @@ class WholeRun(unittest.TestCase):
         only = [word for step in checks.SANITIZERS for word in ("--only", step)]
         self.trace(*only, FAKE_MEET=str(meeting), FAKE_MANY=str(len(checks.SANITIZERS)))
 
-    def test_all_others_run_alone_and_the_longest_last(self):
+    def test_both_parts_of_the_tests_run_side_by_side(self):
+        meeting = self.folder / "meeting"
+        meeting.mkdir()
+        self.trace("--only", "tests", "--only", "general", FAKE_MEET=str(meeting), FAKE_MANY="2")
+
+    def test_groups_run_one_after_another_and_all_others_alone(self):
         runs = self.trace()
-        beside = [run for run in runs if run["who"] in checks.SANITIZERS]
-        alone = sorted((run for run in runs if run not in beside), key=lambda run: run["begin"])
-        self.assertEqual(len(beside), len(checks.SANITIZERS))
-        self.assertEqual([run["who"] for run in alone], ["ladder", "ncu", "reports", "tests"])
-        for earlier, later in zip([beside, *([run] for run in alone)], ([run] for run in alone)):
+        groups = [{"tests", "general"}, set(checks.SANITIZERS), {"ladder"}, {"ncu"}, {"reports"}]
+        self.assertEqual({run["who"] for run in runs}, set.union(*groups))
+        by_group = [[run for run in runs if run["who"] in group] for group in groups]
+        for earlier, later in zip(by_group, by_group[1:]):
             self.assertLess(max(run["end"] for run in earlier),
                             min(run["begin"] for run in later))
+
+    def test_nothing_begins_after_a_failure_where_that_is_wanted(self):
+        path = self.folder / "trace"
+        code, output = self.check("--stop-early", FAKE_TRACE=str(path), FAKE_FAILED="host cost")
+        self.assertEqual(code, 1, output)
+        lines = path.read_text(encoding="utf-8").splitlines()
+        self.assertEqual({json.loads(line)["who"] for line in lines}, {"tests", "general"})
 
     def test_a_run_goes_on_from_the_record_of_one_that_failed(self):
         record_path = self.out / "tests/gpu/record.json"
@@ -209,9 +221,9 @@ class WholeRun(unittest.TestCase):
         (self.folder / "trace").unlink()
         code, output, record = self.record_of_whole_run(arguments=("--resume", record_path))
         status = {step["name"]: step["status"] for step in record["steps"]}
-        self.assertEqual({status[name] for name in ("tests", "reports", "ladder", "ncu",
-                                                    *checks.SANITIZERS)}, {"passed"}, output)
-        self.assertEqual(list(status)[:2], ["tests", "reports"])
+        self.assertEqual({status[name] for name in ("tests", "general", "reports", "ladder",
+                                                    "ncu", *checks.SANITIZERS)}, {"passed"}, output)
+        self.assertEqual(list(status)[:3], ["tests", "general", "reports"])
         self.assertEqual(self.results(), before)
         racecheck = next(step for step in record["steps"] if step["name"] == "racecheck")
         self.assertEqual(racecheck["findings"], 0)  # what a step counted comes along
@@ -239,7 +251,7 @@ class WholeRun(unittest.TestCase):
         for section in sections:
             ends = [line for line in section if line.startswith(("[exit code", "[[Errno"))]
             self.assertEqual(len(ends), 1, section)
-        self.assertEqual(sum("softmax_gpu_tests" in section[0] for section in sections), 4 + 1)
+        self.assertEqual(sum("softmax_gpu_tests" in section[0] for section in sections), 4 + 2)
 
     def test_the_pack_has_what_was_written_and_the_log(self):
         archive = self.folder / "back" / "check.tar.gz"
@@ -316,9 +328,9 @@ class WholeRun(unittest.TestCase):
         self.assertFalse(record["passed"])
         status = {step["name"]: step["status"] for step in record["steps"]}
         self.assertEqual({status[name] for name in checks.SANITIZERS}, {"passed"})
-        self.assertEqual({status[name] for name in ("ladder", "ncu")}, {"passed"})
-        self.assertEqual({status.get(name) for name in ("tests", "reports")},
-                         {None if was_killed else "failed"})
+        self.assertEqual({status[name] for name in ("tests", "general", "ladder", "ncu")},
+                         {"passed"})
+        self.assertEqual(status.get("reports"), None if was_killed else "failed")
 
     def test_a_wrong_cell_fails_and_keeps_the_old_results(self):
         code, output = self.check("--only", "ladder", FAKE_CELL="wrong")

@@ -236,7 +236,7 @@ class HeldColumnCall {
       wait_for(barrier_, 0);
     }
 #endif
-    for_rows(parts.lanes, [&](int r, const RowScaling &scaling, int lane) {
+    for_rows(parts.lanes, [&](int r, const RowScaling &scaling, int lane, bool is_there) {
       ColumnPart apart = {}, plain = {};
 #pragma unroll 1
       for (int which = 0; which < sums(); ++which) {
@@ -245,12 +245,14 @@ class HeldColumnCall {
         if (is_apart) apart = merged;
         if (!is_apart) plain = merged;
       }
-      if (lane == 0) finish(r, scaling, apart, plain);
+      if (lane == 0 && is_there) finish(r, scaling, apart, plain);
     });
     __syncthreads();
   }
 
-  // use(row of the block, its scaling, lane) by as many lanes of a warp for each row.
+  // use(row of the block, its scaling, lane, true) by as many lanes of a warp for each row; where
+  // rows are fewer than a warp has lanes for, the others go along with the last, for they shuffle,
+  // and are told false: whatever they sent would be counted twice by who waits for so many bytes.
   template <typename Use>
   __device__ __forceinline__ void for_rows(int lanes, Use use) const {
     const int all = args_.tile.rows() * lanes;
@@ -258,7 +260,7 @@ class HeldColumnCall {
 #pragma unroll 1
     for (int i = static_cast<int>(threadIdx.x); (i & -kWarpThreads) < all; i += blockDim.x) {
       const int r = min(i >> shift, args_.tile.rows() - 1);
-      use(r, row_scaling(r), i & (lanes - 1));
+      use(r, row_scaling(r), i & (lanes - 1), i < all);
     }
   }
 
@@ -267,10 +269,11 @@ class HeldColumnCall {
   // else is being stored. A block that has all parts has nothing more to come, and may end.
   __device__ __forceinline__ void send_to_blocks(const HeldParts &parts) const {
     const auto cluster = cooperative_groups::this_cluster();
-    for_rows(parts.lanes, [&](int r, const RowScaling &scaling, int lane) {
+    for_rows(parts.lanes, [&](int r, const RowScaling &scaling, int lane, bool is_there) {
 #pragma unroll 1
       for (int which = 0; which < sums(); ++which) {
         const ColumnPart part = parts.merged(r, which, lane, scaling, kIsApart && which == 0);
+        if (!is_there) continue;
         std::uint64_t words[2];
         memcpy(words, &part, sizeof part);
         ColumnPart *const to = at<ColumnPart>(args_.held_room.sent) +

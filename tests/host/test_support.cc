@@ -1,8 +1,11 @@
 // The tests' own tools: the reference against known values, and proof that the comparison, the
 // guards and the rounding can fail.
+#include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <limits>
 #include <string>
+#include <thread>
 
 #include "support/buffer.h"
 #include "support/catch.h"
@@ -11,6 +14,7 @@
 #include "support/inputs.h"
 #include "support/problem.h"
 #include "support/reference.h"
+#include "support/watchdog.h"
 
 namespace softmax_test {
 namespace {
@@ -211,6 +215,34 @@ TEST_CASE("support: a child's exit code and both its streams are seen", "[suppor
   CHECK(result.out == "to stdout");
   CHECK(result.err == "to stderr");
   CHECK(run_child("no such child").exit_code == 255);
+}
+
+namespace {
+void say_late(const std::string &name, const std::string &doing) {
+  std::printf("late: %s, %s", name.c_str(), doing.c_str());
+  std::fflush(stdout);
+}
+void sleep_for(double seconds) {
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+}
+// The last case never ends; the ones before it do.
+int late_child() {
+  watch("ends", 0.2, say_late);
+  unwatch();
+  sleep_for(0.4);
+  watch("ends too", 0.2, say_late);
+  watch("hangs", 0.2, say_late);
+  const Doing doing([] { return "asleep"; });
+  sleep_for(60);
+  return 5;
+}
+const Child late("late", late_child);
+}  // namespace
+
+TEST_CASE("support: a case that does not end ends the program, and is named", "[support]") {
+  const ChildResult result = run_child("late");
+  CHECK(result.exit_code == 1);
+  CHECK(result.out == "late: hangs, asleep");
 }
 
 }  // namespace softmax_test

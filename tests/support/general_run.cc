@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "support/general.h"
+#include "support/watchdog.h"
 
 namespace softmax_test {
 namespace {
@@ -227,6 +228,7 @@ class Carrier {
 
 GeneralResult run(Device *device, softmax_handle_t handle, const GeneralCase &c,
                   const GeneralValues &values, How how) {
+  const Doing doing([&c] { return c.text(); });
   GeneralResult result;
   const auto rows = static_cast<std::size_t>(c.rows());
   const softmax_desc_t desc = desc_of(c);

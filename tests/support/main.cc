@@ -2,10 +2,12 @@
 //   --summary FILE   writes
 //   {"passed":n,"failed":n,"skipped":n,"assertions":n,"skipped_names":[...],
 //                    "failed_names":[...]} to FILE
+//   --case-limit S   ends with a case that has not ended after S seconds, which has failed then
 //   --child NAME     runs a part of a test in this process; see child.h
 // Exits with 77 where every test case that ran was skipped. A test case without an assertion fails.
 #define CATCH_CONFIG_RUNNER
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -15,6 +17,7 @@
 #include "support/child.h"
 #include "support/device.h"
 #include "support/program.h"
+#include "support/watchdog.h"
 
 namespace softmax_test {
 namespace {
@@ -28,6 +31,14 @@ struct Tally {
 };
 Tally tally;
 
+struct Options {
+  std::string summary;    // a path, or ""
+  double case_limit = 0;  // seconds, or 0
+};
+Options options;
+
+void end_late(const std::string &name, const std::string &doing);
+
 #if SOFTMAX_CATCH_VERSION == 3
 using ListenerBase = Catch::EventListenerBase;
 const std::string &name_of(const Catch::TestCaseStats &stats) { return stats.testInfo->name; }
@@ -40,8 +51,12 @@ class Listener : public ListenerBase {
  public:
   using ListenerBase::ListenerBase;
 
-  void testCaseStarting(const Catch::TestCaseInfo &) override { tally.current_is_skipped = false; }
+  void testCaseStarting(const Catch::TestCaseInfo &info) override {
+    tally.current_is_skipped = false;
+    if (options.case_limit > 0) watch(info.name, options.case_limit, end_late);
+  }
   void testCaseEnded(const Catch::TestCaseStats &stats) override {
+    unwatch();
     const auto &assertions = stats.totals.assertions;
     tally.assertions += assertions.passed + assertions.failed;
     auto &list = assertions.failed > 0 || stats.totals.testCases.failed > 0 ? tally.failed
@@ -75,8 +90,9 @@ std::string source_id() {
   return info.substr(start + before.size(), info.find(',', start) - start - before.size());
 }
 
-bool write_summary(const std::string &path) {
-  std::FILE *file = std::fopen(path.c_str(), "w");
+bool write_summary() {
+  if (options.summary.empty()) return true;
+  std::FILE *file = std::fopen(options.summary.c_str(), "w");
   if (file == nullptr) return false;
   std::fprintf(file,
                "{\"source_id\": \"%s\", \"passed\": %zu, \"failed\": %zu, \"skipped\": %zu, "
@@ -85,6 +101,15 @@ bool write_summary(const std::string &path) {
                source_id().c_str(), tally.passed.size(), tally.failed.size(), tally.skipped.size(),
                tally.assertions, json_list(tally.skipped).c_str(), json_list(tally.failed).c_str());
   return std::fclose(file) == 0;
+}
+
+// The program ends here, at its case's limit.
+void end_late(const std::string &name, const std::string &doing) {
+  std::printf("FAILED: %s: has not ended after %g seconds\n%s\n", name.c_str(), options.case_limit,
+              doing.c_str());
+  std::fflush(stdout);
+  tally.failed.push_back(name);
+  write_summary();
 }
 
 // Takes "--name VALUE" out of the arguments; "" where it is not among them.
@@ -113,7 +138,15 @@ bool is_listing(const std::vector<char *> &arguments) {
 int run(std::vector<char *> arguments) {
   const std::string child = take_option("--child", &arguments);
   if (!child.empty()) return child_main(child);
-  const std::string summary = take_option("--summary", &arguments);
+  options.summary = take_option("--summary", &arguments);
+  const std::string case_limit = take_option("--case-limit", &arguments);
+  if (!case_limit.empty()) {
+    options.case_limit = std::atof(case_limit.c_str());
+    if (options.case_limit <= 0) {
+      std::fprintf(stderr, "--case-limit %s is no number of seconds\n", case_limit.c_str());
+      return 2;
+    }
+  }
 
   Catch::Session session;
   session.configData().warnings = Catch::WarnAbout::NoAssertions;
@@ -128,8 +161,8 @@ int run(std::vector<char *> arguments) {
   }
 
   const int result = session.run();
-  if (!summary.empty() && !write_summary(summary)) {
-    std::fprintf(stderr, "cannot write %s\n", summary.c_str());
+  if (!write_summary()) {
+    std::fprintf(stderr, "cannot write %s\n", options.summary.c_str());
     return 2;
   }
   if (!tally.skipped.empty()) {
