@@ -22,6 +22,9 @@ const void *general_wide_kernel_address();
 // has a row to itself and stores results, for which there may be a kernel with more registers.
 const void *general_rows_kernel_for(std::int32_t x_dtype, std::int32_t packs, bool is_added,
                                     bool is_alone);
+// Softmax of such rows of whole words by clusters that stay, of 32 elements a thread, by whole
+// warps, with a mask of a byte an element or none.
+const void *general_persistent_kernel_for(std::int32_t x_dtype, bool has_mask);
 // Statistics alone of such rows, of 32 elements a thread, by whole warps.
 const void *general_stats_kernel_for(std::int32_t x_dtype);
 // Of rows that lie across memory.

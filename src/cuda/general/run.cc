@@ -4,6 +4,7 @@
 
 #include "core/algo.h"
 #include "core/dtype.h"
+#include "core/held_rows.h"
 #include "cuda/backend.h"
 #include "cuda/driver.h"
 #include "cuda/general/args.h"
@@ -17,6 +18,7 @@ namespace softmax {
 namespace {
 
 constexpr int kWarp = 32;
+constexpr int kPersistentValues = 32;  // a thread
 
 struct GeneralLaunch : LaunchShape {
   GeneralArgs args = {};
@@ -58,6 +60,47 @@ bool plan_stats(const Policy &policy, const Problem &problem, GeneralLaunch *lau
     return false;
   }
   launch->kernel = general_stats_kernel_for(problem.x_dtype);
+  if (launch->kernel == nullptr) return false;
+  launch->block = dim3(static_cast<unsigned>(policy.threads_per_row));
+  launch->cluster = static_cast<unsigned>(policy.cluster);
+  launch->stays = true;
+  args.row_blocks = policy.row_blocks;
+  return true;
+}
+
+// Whether the rows of a tensor begin at multiples of so many bytes.
+bool has_aligned_rows(const Layout &layout, int tensor, const void *data, int size, int bytes) {
+  return reinterpret_cast<std::uintptr_t>(data) % bytes == 0 &&
+         layout.pitch(tensor) * size % bytes == 0;
+}
+
+// Softmax of rows of whole words that clusters which stay take one after another.
+bool plan_persistent(const Policy &policy, const Problem &problem, GeneralLaunch *launch) {
+  GeneralArgs &args = launch->args;
+  const General &general = args.general;
+  const Layout &layout = args.layout();
+  const GeneralBuffers &b = args.buffers;
+  const bool has_mask = general.mask_kind == SOFTMAX_MASK_BOOL_KEEP;
+  const int x_size = dtype_size(problem.x_dtype);
+  const int y_size = dtype_size(problem.y_dtype);
+  const int cols = kHeldPackBytes / x_size;  // of a word
+  if (problem.op != SOFTMAX_OP_SOFTMAX || general.is_backward() || general.given_stats ||
+      args.writes_stats() || b.sink != nullptr || y_size < 2 ||
+      (!has_mask && general.mask_kind != SOFTMAX_MASK_NONE)) {
+    return false;
+  }
+  if (policy.row_blocks == 1 || policy.packs * cols != kPersistentValues || layout.dims > 1 ||
+      problem.rows > INT_MAX || problem.cols % cols != 0) {
+    return false;
+  }
+  const int y_bytes = std::min(kHeldPackBytes, cols * y_size);
+  if (!has_aligned_rows(layout, kTensorX, b.x, x_size, kHeldPackBytes) ||
+      !has_aligned_rows(layout, kTensorY, b.y, y_size, y_bytes) ||
+      (has_mask && (layout.axis_stride[kTensorMask] != 1 ||
+                    !has_aligned_rows(layout, kTensorMask, b.mask, 1, cols)))) {
+    return false;
+  }
+  launch->kernel = general_persistent_kernel_for(problem.x_dtype, has_mask);
   if (launch->kernel == nullptr) return false;
   launch->block = dim3(static_cast<unsigned>(policy.threads_per_row));
   launch->cluster = static_cast<unsigned>(policy.cluster);
@@ -191,7 +234,7 @@ GeneralLaunch plan(const DeviceCaps &caps, const Policy &policy, const Problem &
     plan_held_column(caps, policy, problem, &launch);
   } else if (policy.algo == SOFTMAX_ALGO_COLUMN) {
     plan_column(caps, policy, problem, &launch);
-  } else if (!plan_stats(policy, problem, &launch)) {
+  } else if (!plan_stats(policy, problem, &launch) && !plan_persistent(policy, problem, &launch)) {
     plan_rows(policy, problem, &launch);
   }
   return launch;
