@@ -65,15 +65,6 @@ class PersistentRows {
   // Of a lane's terms.
   static constexpr int kSumBits = unit_bits(kValues);
 
-  // Columns of packs, one after another: all of them made before would be as many registers.
-  struct Place {
-    int at;
-    int step;
-    __device__ __forceinline__ explicit Place(const HeldCols<kCols, kPacks> &cols)
-        : at(anew(cols.col(0))), step(anew(cols.col(1) - cols.col(0))) {}
-    __device__ __forceinline__ void advance() { at += step; }
-  };
-
   __device__ __forceinline__ std::int64_t stride(int tensor) const {
     return args_.layout().stride[tensor][0];
   }
@@ -115,7 +106,7 @@ class PersistentRows {
   __device__ __forceinline__ void load() {
     const X *const x = at<const X>(args_.buffers.x, kTensorX, row_);
     load_factor(row_);
-    Place place(cols_);
+    ColPlace place(cols_);
 #pragma unroll
     for (int p = 0; p < kPacks; ++p, place.advance()) {
       raw_[p] = empty_pack<X>();
@@ -130,7 +121,7 @@ class PersistentRows {
   __device__ __forceinline__ void load_mask(std::int64_t row) {
     if constexpr (!kHasMask) return;
     const auto *const mask = at<const std::uint8_t>(args_.buffers.mask, kTensorMask, row);
-    Place place(cols_);
+    ColPlace place(cols_);
 #pragma unroll
     for (int p = 0; p < kPacks; ++p, place.advance()) {
       keep_[p] = {};
@@ -150,7 +141,7 @@ class PersistentRows {
 #pragma unroll
       for (int i = 0; i < kValues; ++i) value_[i] = -value_[i];
       if (!cols_.is_whole(end_)) {
-        Place place(cols_);
+        ColPlace place(cols_);
 #pragma unroll
         for (int p = 0; p < kPacks; ++p, place.advance()) {
 #pragma unroll
@@ -294,7 +285,7 @@ class PersistentRows {
     const std::int64_t next = std::int64_t{row_} + (has_next ? teams_ : 0);
     const X *const x = at<const X>(args_.buffers.x, kTensorX, next);
     load_factor(next);
-    Place place(cols_);
+    ColPlace place(cols_);
     if (has_results && has_next && cols_.is_whole(end_)) {
 #pragma unroll
       for (int p = 0; p < kPacks; ++p, place.advance()) {

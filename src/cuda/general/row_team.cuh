@@ -10,6 +10,7 @@
 #include "cuda/general/args.h"
 #include "cuda/general/row_room.h"
 #include "cuda/prim/bulk.cuh"
+#include "cuda/prim/compile.cuh"
 #include "cuda/prim/part_merge.cuh"
 
 namespace softmax {
@@ -47,6 +48,18 @@ class HeldCols {
   int chunk_;
   int rank_;
   int thread_;
+};
+
+// Columns of a thread's packs, one after another: all of them made before would be as many
+// registers.
+struct ColPlace {
+  int at;
+  int step;
+
+  template <int kCols, int kPacks>
+  __device__ __forceinline__ explicit ColPlace(const HeldCols<kCols, kPacks> &cols)
+      : at(anew(cols.col(0))), step(anew(cols.col(1) - cols.col(0))) {}
+  __device__ __forceinline__ void advance() { at += step; }
 };
 
 // What threads have found together.

@@ -18,7 +18,8 @@ namespace softmax {
 namespace {
 
 constexpr int kWarp = 32;
-constexpr int kPersistentValues = 32;  // a thread
+constexpr int kPersistentValues = 32;     // a thread
+constexpr int kPersistentThreads = 1024;  // of a multiprocessor, as their registers allow
 
 struct GeneralLaunch : LaunchShape {
   GeneralArgs args = {};
@@ -52,19 +53,25 @@ void plan_rows(const Policy &policy, const Problem &problem, GeneralLaunch *laun
   launch->args.row_blocks = policy.row_blocks;
 }
 
+// Blocks, or clusters, that take one row after another.
+void plan_to_stay(const Policy &policy, const void *kernel, GeneralLaunch *launch) {
+  launch->kernel = kernel;
+  launch->block = dim3(static_cast<unsigned>(policy.threads_per_row));
+  launch->cluster = static_cast<unsigned>(policy.cluster);
+  launch->stays = true;
+  launch->args.row_blocks = policy.row_blocks;
+}
+
 // Statistics alone, of rows for which there is a kernel that writes nothing else.
 bool plan_stats(const Policy &policy, const Problem &problem, GeneralLaunch *launch) {
-  GeneralArgs &args = launch->args;
+  const GeneralArgs &args = launch->args;
   if (!args.is_stats || policy.threads_per_row <= kWarp || args.layout().dims > 1 ||
       args.general.mask_kind != SOFTMAX_MASK_NONE || problem.rows > INT_MAX) {
     return false;
   }
-  launch->kernel = general_stats_kernel_for(problem.x_dtype);
-  if (launch->kernel == nullptr) return false;
-  launch->block = dim3(static_cast<unsigned>(policy.threads_per_row));
-  launch->cluster = static_cast<unsigned>(policy.cluster);
-  launch->stays = true;
-  args.row_blocks = policy.row_blocks;
+  const void *const kernel = general_stats_kernel_for(problem.x_dtype);
+  if (kernel == nullptr) return false;
+  plan_to_stay(policy, kernel, launch);
   return true;
 }
 
@@ -74,9 +81,11 @@ bool has_aligned_rows(const Layout &layout, int tensor, const void *data, int si
          layout.pitch(tensor) * size % bytes == 0;
 }
 
-// Softmax of rows of whole words that clusters which stay take one after another.
-bool plan_persistent(const Policy &policy, const Problem &problem, GeneralLaunch *launch) {
-  GeneralArgs &args = launch->args;
+// Softmax of rows of whole words that clusters which stay take one after another, where there are
+// more than find room at once: a cluster that has but one row is sooner there by itself.
+bool plan_persistent(const DeviceCaps &caps, const Policy &policy, const Problem &problem,
+                     GeneralLaunch *launch) {
+  const GeneralArgs &args = launch->args;
   const General &general = args.general;
   const Layout &layout = args.layout();
   const GeneralBuffers &b = args.buffers;
@@ -93,6 +102,9 @@ bool plan_persistent(const Policy &policy, const Problem &problem, GeneralLaunch
       problem.rows > INT_MAX || problem.cols % cols != 0) {
     return false;
   }
+  const std::int64_t blocks_at_once =
+      std::int64_t{caps.sm_count} * (kPersistentThreads / policy.threads_per_row);
+  if (problem.rows * policy.row_blocks <= blocks_at_once) return false;
   const int y_bytes = std::min(kHeldPackBytes, cols * y_size);
   if (!has_aligned_rows(layout, kTensorX, b.x, x_size, kHeldPackBytes) ||
       !has_aligned_rows(layout, kTensorY, b.y, y_size, y_bytes) ||
@@ -100,12 +112,9 @@ bool plan_persistent(const Policy &policy, const Problem &problem, GeneralLaunch
                     !has_aligned_rows(layout, kTensorMask, b.mask, 1, cols)))) {
     return false;
   }
-  launch->kernel = general_persistent_kernel_for(problem.x_dtype, has_mask);
-  if (launch->kernel == nullptr) return false;
-  launch->block = dim3(static_cast<unsigned>(policy.threads_per_row));
-  launch->cluster = static_cast<unsigned>(policy.cluster);
-  launch->stays = true;
-  args.row_blocks = policy.row_blocks;
+  const void *const kernel = general_persistent_kernel_for(problem.x_dtype, has_mask);
+  if (kernel == nullptr) return false;
+  plan_to_stay(policy, kernel, launch);
   return true;
 }
 
@@ -234,7 +243,8 @@ GeneralLaunch plan(const DeviceCaps &caps, const Policy &policy, const Problem &
     plan_held_column(caps, policy, problem, &launch);
   } else if (policy.algo == SOFTMAX_ALGO_COLUMN) {
     plan_column(caps, policy, problem, &launch);
-  } else if (!plan_stats(policy, problem, &launch) && !plan_persistent(policy, problem, &launch)) {
+  } else if (!plan_stats(policy, problem, &launch) &&
+             !plan_persistent(caps, policy, problem, &launch)) {
     plan_rows(policy, problem, &launch);
   }
   return launch;

@@ -55,7 +55,7 @@ class StatsWords {
   }
   // All of a row's words, of whatever address.
   __device__ __forceinline__ void load(const X *x) {
-    Place place(cols_);
+    ColPlace place(cols_);
     if (is_words(x)) {
 #pragma unroll
       for (int p = 0; p < kPacks; ++p, place.advance()) {
@@ -104,7 +104,7 @@ class StatsWords {
     const int end = next != nullptr && is_words(next) ? end_ : 0;
     const std::uint32_t narrow_max = narrow(max);
     RowSums sums = {0.0, 0.0f};
-    Place place(cols_);
+    ColPlace place(cols_);
 #pragma unroll
     for (int p = 0; p < kPacks; ++p, place.advance()) {
       float value[kCols];
@@ -137,15 +137,6 @@ class StatsWords {
 
   // 16-bit elements are compared two by two, as they are.
   static constexpr bool kKeepsMax = sizeof(X) == 2;
-
-  // Columns of packs, one after another: all of them made before would be as many registers.
-  struct Place {
-    int at;
-    int step;
-    __device__ __forceinline__ explicit Place(const HeldCols<kCols, kPacks> &cols)
-        : at(anew(cols.col(0))), step(anew(cols.col(1) - cols.col(0))) {}
-    __device__ __forceinline__ void advance() { at += step; }
-  };
 
   // What is past the end is -inf, and stays so.
   __device__ __forceinline__ void load_word(int p, const X *from, int left) {
