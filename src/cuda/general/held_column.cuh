@@ -338,17 +338,18 @@ class HeldColumn {
   }
   __device__ __forceinline__ void narrow_to_bytes(int first, int pair,
                                                   const float (&value)[kTogether][2]) {
-    if constexpr (!kConvertsF8) return;  // no such call comes here
+    if constexpr (kConvertsF8) {  // else no such call comes here
 #pragma unroll
-    for (int k = 0; k < kTogether; ++k) {
-      std::uint32_t bits[2];
+      for (int k = 0; k < kTogether; ++k) {
+        std::uint32_t bits[2];
 #pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        const float scaled = static_cast<float>(double(value[k][i]) * args_.general.y_scale);
-        bits[i] = args_.y_dtype == SOFTMAX_DTYPE_F8_E4M3 ? narrow_value<f8_e4m3_t>(scaled).bits
-                                                         : narrow_value<f8_e5m2_t>(scaled).bits;
+        for (int i = 0; i < 2; ++i) {
+          const float scaled = static_cast<float>(double(value[k][i]) * args_.general.y_scale);
+          bits[i] = args_.y_dtype == SOFTMAX_DTYPE_F8_E4M3 ? narrow_value<f8_e4m3_t>(scaled).bits
+                                                           : narrow_value<f8_e5m2_t>(scaled).bits;
+        }
+        part_[first + k][pair * kParts] = bits[0] | bits[1] << 8;
       }
-      part_[first + k][pair * kParts] = bits[0] | bits[1] << 8;
     }
   }
 

@@ -94,7 +94,7 @@ bool plan_persistent(const DeviceCaps &caps, const Policy &policy, const Problem
   const int y_size = dtype_size(problem.y_dtype);
   const int cols = kHeldPackBytes / x_size;  // of a word
   if (problem.op != SOFTMAX_OP_SOFTMAX || general.is_backward() || general.given_stats ||
-      args.writes_stats() || b.sink != nullptr || y_size < 2 ||
+      args.writes_stats() || b.sink != nullptr || y_size < 2 || y_size > 4 ||
       (!has_mask && general.mask_kind != SOFTMAX_MASK_NONE)) {
     return false;
   }

@@ -13,6 +13,7 @@
 #include "core/slabs.h"
 #include "core/window.h"
 #include "cuda/prim/bulk.cuh"
+#include "cuda/prim/compile.cuh"
 #include "cuda/prim/part_merge.cuh"
 #include "cuda/prim/warp_runs.cuh"
 
@@ -21,7 +22,9 @@ namespace softmax {
 // A block's threads, at most, and how many such blocks should find room on a multiprocessor.
 constexpr int kSpreadMostThreads = 512;
 template <typename X, typename Y, int kPacks>
-constexpr int kSpreadBlocksPerSm = sizeof(X) == 8 || sizeof(Y) > sizeof(X) || kPacks > 4 ? 2 : 3;
+constexpr int kSpreadWishedBlocks = sizeof(X) == 8 || sizeof(Y) > sizeof(X) || kPacks > 4 ? 2 : 3;
+template <typename X, typename Y, int kPacks>
+constexpr int kSpreadBlocksPerSm = kResident<kSpreadWishedBlocks<X, Y, kPacks>, kSpreadMostThreads>;
 
 #if SOFTMAX_BULK_COPY
 
