@@ -1,4 +1,4 @@
-# The steps that check, other than the main test program: public reports, Python tests, sanitizers.
+# The steps that check: the GPU tests, public reports, Python tests, sanitizers.
 import importlib.util
 import json
 import os

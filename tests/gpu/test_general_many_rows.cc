@@ -190,7 +190,7 @@ void check_results(const Rows &r, softmax_dtype_t y_dtype) {
 
 TEST_CASE("general: softmax of many rows has the bits of softmax with statistics beside it",
           "[general][bits]") {
-  if (!device().has_bulk_copies()) return mark_skipped("needs clusters");
+  if (!device().has_bulk_copies()) SOFTMAX_SKIP("this device has no bulk copies");
   constexpr auto kF32 = SOFTMAX_DTYPE_F32;
   constexpr auto kBf16 = SOFTMAX_DTYPE_BF16;
   constexpr auto kF16 = SOFTMAX_DTYPE_F16;
@@ -207,7 +207,7 @@ TEST_CASE("general: softmax of many rows has the bits of softmax with statistics
 
 TEST_CASE("clusters that take several rows leave their buffers alone and do not race",
           "[sanitizer]") {
-  if (!device().has_bulk_copies()) return mark_skipped("needs clusters");
+  if (!device().has_bulk_copies()) SOFTMAX_SKIP("this device has no bulk copies");
   check_results({SOFTMAX_ALGO_CLUSTER, SOFTMAX_DTYPE_BF16, 70, 131072, 131072, 0},
                 SOFTMAX_DTYPE_F32);
   check_results({SOFTMAX_ALGO_CLUSTER, SOFTMAX_DTYPE_F32, 900, 8200, 8200, 0}, SOFTMAX_DTYPE_F32);

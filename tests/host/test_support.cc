@@ -227,10 +227,10 @@ void sleep_for(double seconds) {
 }
 // The last case never ends; the ones before it do.
 int late_child() {
-  watch("ends", 0.2, say_late);
+  watch("ends", 1.0, say_late);
   unwatch();
-  sleep_for(0.4);
-  watch("ends too", 0.2, say_late);
+  sleep_for(1.3);
+  watch("ends too", 50, say_late);
   watch("hangs", 0.2, say_late);
   const Doing doing([] { return "asleep"; });
   sleep_for(60);

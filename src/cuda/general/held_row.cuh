@@ -7,6 +7,7 @@
 
 #include "cuda/general/element.cuh"
 #include "cuda/general/pack.cuh"
+#include "cuda/general/part_terms.cuh"
 #include "cuda/general/row_team.cuh"
 #include "cuda/prim/compile.cuh"
 #include "cuda/prim/held_parts.cuh"
@@ -275,16 +276,6 @@ class HeldRow {
     }
   }
 
-  template <int kCount>
-  static __device__ __forceinline__ float tree_sum(float (&term)[kCount]) {
-#pragma unroll
-    for (int width = kCount / 2; width > 0; width /= 2) {
-#pragma unroll
-      for (int i = 0; i < width; ++i) term[i] += term[i + width];
-    }
-    return term[0];
-  }
-
   // No such call comes here where there is nothing for it: see the policies.
   template <typename Y>
   __device__ __forceinline__ void store_f8() {
@@ -336,11 +327,7 @@ class HeldRow {
   __device__ __forceinline__ void store_pack(Y *y, int p, bool is_warp) const {
     float value[kCols];
     copy(p, value);
-    Y *const to = y + cols_.col(p);
-    if constexpr (kCols * sizeof(Y) > kWordBytes) {
-      if (is_warp) return store_sectors(to, value);
-    }
-    store_values(to, value);
+    store_row_values(y + cols_.col(p), value, is_warp);
   }
 
   const GeneralArgs &args_;

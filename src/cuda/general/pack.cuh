@@ -208,4 +208,14 @@ __device__ __forceinline__ void store_values(Y *to, const float (&value)[kCols])
   }
 }
 
+// The same of a row that has them all. is_warp: so have all lanes of the warp, of one row, which
+// have neighbouring places.
+template <typename Y, int kCols>
+__device__ __forceinline__ void store_row_values(Y *to, const float (&value)[kCols], bool is_warp) {
+  if constexpr (kCols * sizeof(Y) > kWordBytes) {
+    if (is_warp) return store_sectors(to, value);
+  }
+  store_values(to, value);
+}
+
 }  // namespace softmax

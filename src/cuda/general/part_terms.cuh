@@ -1,5 +1,5 @@
 // What the terms of a part of a row are against, for the general call's kernels that hold rows on
-// chip: a power of two by the part's own maximum.
+// chip: a power of two by the part's own maximum. And the order in which a few of them are added.
 #pragma once
 
 #include "core/scaled_exp.h"
@@ -21,6 +21,17 @@ __device__ __forceinline__ ScaledTerms terms_of(float max, const RowScaling &s) 
 // maximum, or of anything where that is not finite.
 __device__ __forceinline__ float exponent_of(float max, const ScaledTerms &terms) {
   return is_finite_number(max) && terms.is_near() ? terms.exponent() : -Limits<float>::infinity();
+}
+
+// Of a few terms; they are lost.
+template <int kCount>
+__device__ __forceinline__ float tree_sum(float (&term)[kCount]) {
+#pragma unroll
+  for (int width = kCount / 2; width > 0; width /= 2) {
+#pragma unroll
+    for (int i = 0; i < width; ++i) term[i] += term[i + width];
+  }
+  return term[0];
 }
 
 }  // namespace softmax

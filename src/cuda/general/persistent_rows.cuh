@@ -17,7 +17,6 @@
 
 namespace softmax {
 
-constexpr int kPersistentRegisters = 64;
 // Rows after which those that are left are computed, in float64, and the next words are asked for
 // anew.
 constexpr int kPersistentBatch = 64;
@@ -194,7 +193,8 @@ class PersistentRows {
         const float nan = Limits<float>::infinity() - Limits<float>::infinity();
         change([&](float) { return !has_nan && args_.empty_is_zero ? 0.0f : nan; });
       } else {
-        scale_terms(times_power(near_reciprocal(whole.plain), part_exponent - all.exponent()));
+        scale_terms(times_power(near_reciprocal(whole.plain), part_exponent - all.exponent()),
+                    args_.y_dtype, [&](auto make) { change(make); });
       }
     }
     store(!is_wide, has_next);
@@ -245,31 +245,10 @@ class PersistentRows {
       float term[kTogether];
 #pragma unroll
       for (int i = 0; i < kTogether; ++i) term[i] = value_[first + i] = make(value_[first + i]);
-#pragma unroll
-      for (int width = kTogether / 2; width > 0; width /= 2) {
-#pragma unroll
-        for (int i = 0; i < width; ++i) term[i] += term[i + width];
-      }
-      sum += double(term[0]);
+      sum += double(tree_sum(term));
     }
     return sum;
   }
-  // Terms, which are in units, times a factor: as in rows.cuh.
-  __device__ __forceinline__ void scale_terms(double factor) {
-    if (factor < 0x1p-100) {
-      const float hi = static_cast<float>(factor * 0x1p64);
-      change([&](float term) { return term * 0x1p-64f * hi; });
-      return;
-    }
-    const float hi = static_cast<float>(factor);
-    if (args_.y_dtype != SOFTMAX_DTYPE_F32) {
-      change([&](float term) { return term * hi; });
-      return;
-    }
-    const float lo = static_cast<float>(factor - double(hi));
-    change([&](float term) { return fmaf(term, hi, term * lo); });
-  }
-
   // ---- results, and the next row's words in their place ----
 
   __device__ __forceinline__ void store(bool has_results, bool has_next) {
@@ -311,16 +290,13 @@ class PersistentRows {
     }
     load_mask(next);
   }
-  // A pack that exists. is_warp: all lanes of the warp have theirs.
+  // A pack that exists.
   template <typename Y>
   __device__ __forceinline__ void store_pack(Y *to, int p, bool is_warp) const {
     float value[kCols];
 #pragma unroll
     for (int i = 0; i < kCols; ++i) value[i] = value_[p * kCols + i];
-    if constexpr (kCols * sizeof(Y) > kWordBytes) {
-      if (is_warp) return store_sectors(to, value);
-    }
-    store_values(to, value);
+    store_row_values(to, value, is_warp);
   }
 
   const GeneralArgs &args_;

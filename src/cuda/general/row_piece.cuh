@@ -36,6 +36,24 @@ __device__ __forceinline__ double times_power(double value, float exponent) {
   return value * __hiloint2double((1023 + static_cast<int>(exponent)) << 20, 0);
 }
 
+// Terms, which are in units, times a factor: change(what makes a result of a term).
+template <typename Change>
+__device__ __forceinline__ void scale_terms(double factor, std::int32_t y_dtype, Change change) {
+  if (factor < 0x1p-100) {
+    // Results are below the normal range, mostly: 2^64 changes places.
+    const float hi = static_cast<float>(factor * 0x1p64);
+    change([&](float term) { return term * 0x1p-64f * hi; });
+    return;
+  }
+  const float hi = static_cast<float>(factor);
+  if (y_dtype != SOFTMAX_DTYPE_F32) {
+    change([&](float term) { return term * hi; });
+    return;
+  }
+  const float lo = static_cast<float>(factor - double(hi));
+  change([&](float term) { return fmaf(term, hi, term * lo); });
+}
+
 // kIsAdded: v is x and what rounding has taken of it, `low`.
 template <bool kIsAdded>
 __device__ __forceinline__ float row_term(const ScaledTerms &terms, float v, float low) {

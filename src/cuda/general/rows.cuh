@@ -176,21 +176,10 @@ class RowsCall {
     held_.store();
   }
 
-  // Terms, which are in units, times a factor.
   __device__ __forceinline__ void scale_terms(double factor) {
-    if (factor < 0x1p-100) {
-      // Results are below the normal range, mostly: 2^64 changes places.
-      const float hi = static_cast<float>(factor * 0x1p64);
-      held_.change([&](float term, float) { return term * 0x1p-64f * hi; });
-      return;
-    }
-    const float hi = static_cast<float>(factor);
-    if (args_.y_dtype != SOFTMAX_DTYPE_F32) {
-      held_.change([&](float term, float) { return term * hi; });
-      return;
-    }
-    const float lo = static_cast<float>(factor - double(hi));
-    held_.change([&](float term, float) { return fmaf(term, hi, term * lo); });
+    softmax::scale_terms(factor, args_.y_dtype, [&](auto make) {
+      held_.change([&](float term, float) { return make(term); });
+    });
   }
 
   __device__ __forceinline__ RowRest run_given(const ScaledTerms &terms, float max, double size) {

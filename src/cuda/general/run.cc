@@ -18,8 +18,7 @@ namespace softmax {
 namespace {
 
 constexpr int kWarp = 32;
-constexpr int kPersistentValues = 32;     // a thread
-constexpr int kPersistentThreads = 1024;  // of a multiprocessor, as their registers allow
+constexpr int kRegisters = 65536;  // of a multiprocessor, from compute capability 7.5 on
 
 struct GeneralLaunch : LaunchShape {
   GeneralArgs args = {};
@@ -81,38 +80,47 @@ bool has_aligned_rows(const Layout &layout, int tensor, const void *data, int si
          layout.pitch(tensor) * size % bytes == 0;
 }
 
+// Softmax and nothing beside it, under a boolean mask or none.
+bool is_softmax_alone(const Problem &problem, const GeneralArgs &args) {
+  const General &general = args.general;
+  return problem.op == SOFTMAX_OP_SOFTMAX && !general.is_backward() && !general.given_stats &&
+         !args.writes_stats() && args.buffers.sink == nullptr &&
+         (general.mask_kind == SOFTMAX_MASK_NONE || general.mask_kind == SOFTMAX_MASK_BOOL_KEEP);
+}
+
+// Whether x is aligned words, row after row at one pitch, and what belongs to a word lies together
+// in y and in the mask.
+bool has_whole_words(const Problem &problem, const GeneralArgs &args) {
+  const Layout &layout = args.layout();
+  const GeneralBuffers &b = args.buffers;
+  const int x_size = dtype_size(problem.x_dtype);
+  const int y_size = dtype_size(problem.y_dtype);
+  const int cols = kHeldPackBytes / x_size;
+  return layout.dims <= 1 && problem.cols % cols == 0 &&
+         has_aligned_rows(layout, kTensorX, b.x, x_size, kHeldPackBytes) &&
+         has_aligned_rows(layout, kTensorY, b.y, y_size, std::min(kHeldPackBytes, cols * y_size)) &&
+         (args.general.mask_kind == SOFTMAX_MASK_NONE ||
+          (layout.axis_stride[kTensorMask] == 1 &&
+           has_aligned_rows(layout, kTensorMask, b.mask, 1, cols)));
+}
+
 // Softmax of rows of whole words that clusters which stay take one after another, where there are
 // more than find room at once: a cluster that has but one row is sooner there by itself.
 bool plan_persistent(const DeviceCaps &caps, const Policy &policy, const Problem &problem,
                      GeneralLaunch *launch) {
   const GeneralArgs &args = launch->args;
-  const General &general = args.general;
-  const Layout &layout = args.layout();
-  const GeneralBuffers &b = args.buffers;
-  const bool has_mask = general.mask_kind == SOFTMAX_MASK_BOOL_KEEP;
-  const int x_size = dtype_size(problem.x_dtype);
   const int y_size = dtype_size(problem.y_dtype);
-  const int cols = kHeldPackBytes / x_size;  // of a word
-  if (problem.op != SOFTMAX_OP_SOFTMAX || general.is_backward() || general.given_stats ||
-      args.writes_stats() || b.sink != nullptr || y_size < 2 || y_size > 4 ||
-      (!has_mask && general.mask_kind != SOFTMAX_MASK_NONE)) {
-    return false;
-  }
-  if (policy.row_blocks == 1 || policy.packs * cols != kPersistentValues || layout.dims > 1 ||
-      problem.rows > INT_MAX || problem.cols % cols != 0) {
+  const int values = policy.packs * kHeldPackBytes / dtype_size(problem.x_dtype);
+  if (policy.row_blocks == 1 || values != kPersistentValues || problem.rows > INT_MAX ||
+      y_size < 2 || y_size > 4 || !is_softmax_alone(problem, args) ||
+      !has_whole_words(problem, args)) {
     return false;
   }
   const std::int64_t blocks_at_once =
-      std::int64_t{caps.sm_count} * (kPersistentThreads / policy.threads_per_row);
+      std::int64_t{caps.sm_count} * (kRegisters / kPersistentRegisters / policy.threads_per_row);
   if (problem.rows * policy.row_blocks <= blocks_at_once) return false;
-  const int y_bytes = std::min(kHeldPackBytes, cols * y_size);
-  if (!has_aligned_rows(layout, kTensorX, b.x, x_size, kHeldPackBytes) ||
-      !has_aligned_rows(layout, kTensorY, b.y, y_size, y_bytes) ||
-      (has_mask && (layout.axis_stride[kTensorMask] != 1 ||
-                    !has_aligned_rows(layout, kTensorMask, b.mask, 1, cols)))) {
-    return false;
-  }
-  const void *const kernel = general_persistent_kernel_for(problem.x_dtype, has_mask);
+  const void *const kernel = general_persistent_kernel_for(
+      problem.x_dtype, args.general.mask_kind == SOFTMAX_MASK_BOOL_KEEP);
   if (kernel == nullptr) return false;
   plan_to_stay(policy, kernel, launch);
   return true;

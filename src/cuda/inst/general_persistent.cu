@@ -1,4 +1,4 @@
-// The kernels for softmax of dense rows by clusters that stay: 32 elements a thread.
+// The kernels for softmax of dense rows by clusters that stay.
 #include "cuda/general/kernels.h"
 #include "cuda/general/persistent_rows.cuh"
 
@@ -7,7 +7,7 @@ namespace {
 
 template <typename X>
 const void *kernel(bool has_mask) {
-  constexpr int kPacks = 32 * static_cast<int>(sizeof(X)) / kWordBytes;
+  constexpr int kPacks = kPersistentValues * static_cast<int>(sizeof(X)) / kWordBytes;
   return has_mask ? reinterpret_cast<const void *>(general_persistent_kernel<X, kPacks, true>)
                   : reinterpret_cast<const void *>(general_persistent_kernel<X, kPacks, false>);
 }
