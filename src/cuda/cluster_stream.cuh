@@ -87,7 +87,7 @@ class StreamedRows {
 // The operation is an argument here, and a value elsewhere: with both there are not registers
 // enough.
 template <typename X, typename Y, int kPacks, RowAccess access, bool kIsLog>
-__global__ void __launch_bounds__(kStreamThreads, 1) cluster_stream_kernel(RowArgs args) {
+__device__ __forceinline__ void run_stream(const RowArgs &args) {
 #if SOFTMAX_BULK_COPY
   using Acc = AccOf<X>;
   using Exchange = ClusterExchange<Acc>;
@@ -120,6 +120,20 @@ __global__ void __launch_bounds__(kStreamThreads, 1) cluster_stream_kernel(RowAr
   exchange.meet();
   rows.run();
 #endif
+}
+
+template <typename X, typename Y, int kPacks, RowAccess access, bool kIsLog>
+__global__ void __launch_bounds__(kStreamThreads, 1) cluster_stream_kernel(RowArgs args) {
+  run_stream<X, Y, kPacks, access, kIsLog>(args);
+}
+
+// The same with fewer registers, for 16-bit words to float32, which need no more: two blocks of ten
+// warps find room on a multiprocessor then, in place of one.
+constexpr int kStreamLessRegisters = 96;
+
+template <typename X, typename Y, int kPacks, RowAccess access, bool kIsLog>
+__global__ void __maxnreg__(kStreamLessRegisters) cluster_stream_less_kernel(RowArgs args) {
+  run_stream<X, Y, kPacks, access, kIsLog>(args);
 }
 
 }  // namespace softmax

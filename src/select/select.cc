@@ -216,7 +216,7 @@ SelectOutcome select(const DeviceCaps &caps, std::int32_t algo, const Problem &p
     const TuningTable table = general_table(caps, problem.features);
     return select_from(general, table, table, caps, algo, problem, sink, selection);
   }
-  return select_from(candidates, tuning_table(caps, problem.x_dtype, problem.cols),
+  return select_from(candidates, tuning_table(caps, problem),
                      ladder_table(caps, problem.x_dtype, problem.cols), caps, algo, problem, sink,
                      selection);
 }

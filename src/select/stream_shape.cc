@@ -91,6 +91,16 @@ constexpr ShapeRow kHalfOdd[] = {
      kTeams},  // 60: 0.81, 64: 0.83, 65: 0.70, 80: 0.82; in 15, 16, 13 and 8 0.76, 0.79, 0.63, 0.75
 };
 
+// With float32 results, 2026-12-02, softmax and log-softmax in microseconds; a copy takes 191. Runs
+// are as many as float32's, but a thread needs more registers: two blocks of up to ten warps find
+// room where one of more does.
+constexpr ShapeRow kHalfToF32[] = {
+    {63, 8},             // 24: 235, 281; in 6, 4, 3 240, 257, 268. 32: 233, 272; in 4 261, 289.
+                         // 50, odd: 405, 472; in 3, 5, 16 427, 526, 422
+    {160, 16},           // 64: 263, 313; in 8 272, 306. 98: 375, 472; in 10 671, 833. 126: 325, 367
+    {kNoLimit, kTeams},  // 197: 458, 406; in 16 458, 544. 256: 445, 395; in 16 427, 496
+};
+
 template <int kCount>
 std::int32_t blocks_of(const ShapeRow (&rows)[kCount], std::int64_t runs) {
   int i = 0;
@@ -100,8 +110,8 @@ std::int32_t blocks_of(const ShapeRow (&rows)[kCount], std::int64_t runs) {
 
 std::int32_t measured_blocks(const Problem &problem, std::int64_t runs) {
   const int size = dtype_size(problem.x_dtype);
-  // With results of twice the bytes runs are as long as float32's.
-  const bool is_half = size == 2 && dtype_size(problem.y_dtype) == 2;
+  if (size == 2 && dtype_size(problem.y_dtype) == 4) return blocks_of(kHalfToF32, runs);
+  const bool is_half = size == 2;
   if (is_half && is_always_window(problem.cols, size)) return blocks_of(kHalfOdd, runs);
   if (is_half) return blocks_of(kHalf, runs);
   return is_whole_words(problem.cols, size) ? blocks_of(kF32, runs) : blocks_of(kF32Odd, runs);

@@ -57,7 +57,7 @@ constexpr TuningRow kSm90F32Odd[] = {
     {262144, SOFTMAX_ALGO_GRID, 0, SOFTMAX_ALGO_AUTO, kFewAdaptive, SOFTMAX_ALGO_CLUSTER},
     {kNoLimit, SOFTMAX_ALGO_GRID},  // 1048577: 0.80
 };
-// 16-bit inputs: measured with bf16 to bf16; f16, and float32 outputs, take the same rows.
+// 16-bit inputs: measured with bf16 to bf16; f16 takes the same rows.
 constexpr TuningRow kSm90Half[] = {
     {640, SOFTMAX_ALGO_WARP},     // 8: 0.98, 64: 0.93, 512: 0.98; block -, -, 0.78
     {1152, SOFTMAX_ALGO_BLOCK},   // 768: 1.01, 1024: 0.98; warp 0.95, 0.97
@@ -69,6 +69,17 @@ constexpr TuningRow kSm90Half[] = {
     // -; grid 0.82, 0.88, 0.88, 0.92, 0.87
     {262144, SOFTMAX_ALGO_CLUSTER},
     {kNoLimit, SOFTMAX_ALGO_GRID},  // 524288: 0.87, 1048576: 0.85, 4194304: 0.81, 16777216: 0.63
+};
+// The same with float32 results, of which a block takes twice the threads: 2026-12-02, softmax and
+// log-softmax in microseconds over 2^27 elements, a copy of which takes 191.
+constexpr TuningRow kSm90HalfToF32[] = {
+    {640, SOFTMAX_ALGO_WARP},
+    {1152, SOFTMAX_ALGO_BLOCK},
+    {1536, SOFTMAX_ALGO_WARP},
+    {16384, SOFTMAX_ALGO_BLOCK},  // 228, 243; cluster 230, 262
+    // 24576: 235, 281, 32768: 233, 272; block 294, 314, 281, 300
+    {262144, SOFTMAX_ALGO_CLUSTER},
+    {kNoLimit, SOFTMAX_ALGO_GRID},
 };
 constexpr TuningRow kSm90HalfRagged[] = {
     // 24, 40, 48, 56: warp 0.73, 0.62, 0.74, 0.85; 72, 88, 136, 176: warp 0.74, 0.88, 0.74, 0.91;
@@ -232,12 +243,13 @@ constexpr bool sound(const TuningRow (&rows)[Count]) {
 }
 
 static_assert(sound(kSm90F32) && sound(kSm90F32Ragged) && sound(kSm90F32Odd) && sound(kSm90Half) &&
-                  sound(kSm90HalfRagged) && sound(kSm90HalfOdd) && sound(kSm90F64) &&
-                  sound(kSm90F64Ragged) && sound(kSm90F64Odd) && sound(kSm90General) &&
-                  sound(kSm75General) && sound(kGeneralInner) && sound(kSm75F32) &&
-                  sound(kSm75Half) && sound(kSm75HalfOdd) && sound(kSm75F64) && sound(kLadderF32) &&
-                  sound(kLadderF32Odd) && sound(kLadderHalf) && sound(kLadderHalfOdd) &&
-                  sound(kLadderF64) && sound(kCpuF32) && sound(kCpuHalf) && sound(kCpuF64),
+                  sound(kSm90HalfToF32) && sound(kSm90HalfRagged) && sound(kSm90HalfOdd) &&
+                  sound(kSm90F64) && sound(kSm90F64Ragged) && sound(kSm90F64Odd) &&
+                  sound(kSm90General) && sound(kSm75General) && sound(kGeneralInner) &&
+                  sound(kSm75F32) && sound(kSm75Half) && sound(kSm75HalfOdd) && sound(kSm75F64) &&
+                  sound(kLadderF32) && sound(kLadderF32Odd) && sound(kLadderHalf) &&
+                  sound(kLadderHalfOdd) && sound(kLadderF64) && sound(kCpuF32) && sound(kCpuHalf) &&
+                  sound(kCpuF64),
               "a table rises, ends without a limit, and keeps its bits over M");
 
 bool is_odd(std::int32_t x_dtype, std::int64_t cols) {
@@ -259,7 +271,9 @@ TuningTable cpu_table(std::int32_t x_dtype) {
 
 }  // namespace
 
-TuningTable tuning_table(const DeviceCaps &caps, std::int32_t x_dtype, std::int64_t cols) {
+TuningTable tuning_table(const DeviceCaps &caps, const Problem &problem) {
+  const std::int32_t x_dtype = problem.x_dtype;
+  const std::int64_t cols = problem.cols;
   if (!caps.is_cuda) return cpu_table(x_dtype);
   const bool odd = is_odd(x_dtype, cols);
   if (caps.compute_capability < 90) {
@@ -283,7 +297,9 @@ TuningTable tuning_table(const DeviceCaps &caps, std::int32_t x_dtype, std::int6
     case SOFTMAX_DTYPE_F64:
       return odd ? table("sm_90 f64 odd", kSm90F64Odd) : table("sm_90 f64", kSm90F64);
     default:
-      return odd ? table("sm_90 16-bit odd", kSm90HalfOdd) : table("sm_90 16-bit", kSm90Half);
+      if (odd) return table("sm_90 16-bit odd", kSm90HalfOdd);
+      return dtype_size(problem.y_dtype) == 4 ? table("sm_90 16-bit to f32", kSm90HalfToF32)
+                                              : table("sm_90 16-bit", kSm90Half);
   }
 }
 

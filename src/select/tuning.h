@@ -48,10 +48,10 @@ struct TuningTable {
   int count;
 };
 
-// The table for a device, an input type, and rows of `cols` elements: whether a row is a multiple
+// The table for a device, a problem's types and the length of its rows: whether a row is a multiple
 // of 16 bytes decides with, since it decides how most rows are aligned; and of those that are,
 // whether it fills lanes badly (is_ragged).
-TuningTable tuning_table(const DeviceCaps &caps, std::int32_t x_dtype, std::int64_t cols);
+TuningTable tuning_table(const DeviceCaps &caps, const Problem &problem);
 
 // The same of the general call on CUDA, by how rows lie.
 TuningTable general_table(const DeviceCaps &caps, std::uint32_t features);

@@ -208,8 +208,8 @@ TEST_CASE("results wider than elements are right, and nothing beside them is wri
   for (const int pair : {4, 5}) {
     const TypePair &types = kTypePairs[pair];
     for (const std::int64_t cols :
-         {8,    16,   24,   40,   64,   72,    120,   128,    256,    264,   520,
-          1000, 1032, 2048, 4104, 8200, 16392, 33000, 100000, 128256, 300008}) {
+         {8,    16,   24,   40,   64,    72,    120,   128,    256,    264,    520,   1000,
+          1032, 2048, 4104, 8200, 16392, 24584, 33000, 100000, 128256, 151936, 300008}) {
       for (const softmax_algo_t algo : device().algorithms_for(types.x, types.y, cols)) {
         if (!takes(algo, cols)) continue;
         const std::int64_t rows = few_and_many(algo, types, cols, 3).back() + 3;

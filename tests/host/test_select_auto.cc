@@ -303,7 +303,7 @@ TEST_CASE("tuning tables rise, end without a limit and keep their bits over M", 
   for (const NamedCaps &device : made_up_devices()) {
     for (const TypePair &types : kTypePairs) {
       for (const std::int64_t cols : {7, 8, 72, 128}) {  // 72: ragged words in every type
-        const auto table = softmax::tuning_table(device.caps, types.x, cols);
+        const auto table = softmax::tuning_table(device.caps, make_problem(types, 1, cols));
         const auto ladder = softmax::ladder_table(device.caps, types.x, cols);
         INFO(table.name << ", " << ladder.name);
         CHECK(softmax::is_sound(table.rows, table.count));
