@@ -173,7 +173,7 @@ class HeldColumnCall {
         sum[1] = some[1];
       } else if constexpr (Held::kKeepsTerms) {
         const ScaledTerms terms[2] = {terms_of(max[0], s[0]), terms_of(max[1], s[1])};
-        held_.template add<true>(pair, sum, [&](int i, float x) { return terms[i](x); });
+        held_.template add<true>(pair, sum, [&](int i, float x) { return terms[i].quick(x); });
       }
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
@@ -333,14 +333,17 @@ class HeldColumnCall {
 
   // ---- outputs ----
 
-  using Group = float[Held::kTogether][2];
-
-  template <typename Make>
-  static __device__ __forceinline__ void each(Group &value, Make make) {
+  // make(lane of the pair, element) of each.
+  template <bool kIsCoarse, typename Make>
+  __device__ __forceinline__ void finish_each(int pair, Make make) {
+    if constexpr (kIsCoarse || Held::kKeepsTerms) {
+      held_.template finish<kIsCoarse>(pair, [&](typename Held::Group &value) {
 #pragma unroll
-    for (int k = 0; k < Held::kTogether; ++k) {
+        for (int k = 0; k < Held::kTogether; ++k) {
 #pragma unroll
-      for (int i = 0; i < 2; ++i) value[k][i] = make(i, value[k][i]);
+          for (int i = 0; i < 2; ++i) value[k][i] = make(i, value[k][i]);
+        }
+      });
     }
   }
 
@@ -352,33 +355,51 @@ class HeldColumnCall {
 #pragma unroll
       for (int k = 0; k < 4; ++k) n[i][k] = numbers.number[k];
     }
-    float own[2] = {};  // from what the thread's terms are against to what the row's are
+    // Of terms: a power of two that brings them to what the row's are against, and factors in two
+    // numbers. Where nothing is lost by that the power is in the factors, and is 1.
+    float own[2] = {}, hi[2] = {}, lo[2] = {};
+    bool has_power = false;
     if (!(kIsApart && args_.is_log) && !is_coarse()) {
 #pragma unroll
-      for (int i = 0; i < 2; ++i) own[i] = power_of_two(exponent_[2 * pair + i] - n[i][0]);
+      for (int i = 0; i < 2; ++i) {
+        own[i] = power_of_two(exponent_[2 * pair + i] - n[i][0]) * n[i][3];
+        hi[i] = n[i][1];
+        lo[i] = n[i][2];
+        const float product = own[i] * hi[i];
+        const bool is_plain = product > 0x1p-100f || hi[i] == 0.0f;
+        if (is_plain) {
+          hi[i] = product;
+          lo[i] *= own[i];
+          own[i] = 1.0f;
+        }
+        has_power |= !is_plain;
+      }
     }
-    held_.finish(pair, [&](Group &value) {
-      if (kIsApart && args_.is_log && is_coarse()) {
-        each(value, [&](int i, float x) { return coarse_log_value(x, n[i][0], n[i][1], n[i][3]); });
-      } else if (kIsApart && args_.is_log) {
-        each(value, [&](int i, float x) {
+    if (kIsApart && args_.is_log) {
+      if (is_coarse()) {
+        finish_each<true>(
+            pair, [&](int i, float x) { return coarse_log_value(x, n[i][0], n[i][1], n[i][3]); });
+      } else {
+        finish_each<false>(pair, [&](int i, float x) {
           RowScaling scaling = {};
           scaling.hi = n[i][1];
           scaling.lo = n[i][2];
           return scaled_log_value(x, n[i][0], scaling, n[i][3]);
         });
-      } else if (is_coarse()) {
-        // Terms are made again, against the row's own maximum.
-        each(value, [&](int i, float x) {
-          return coarse_power_of_two(fmaf(x - n[i][0], n[i][1], n[i][3])) * n[i][2];
-        });
-      } else {
-        each(value, [&](int i, float term) {
-          term = term * own[i] * n[i][3];
-          return fmaf(term, n[i][1], term * n[i][2]);
-        });
       }
-    });
+    } else if (is_coarse()) {
+      // Terms are made again, against the row's own maximum.
+      finish_each<true>(pair, [&](int i, float x) {
+        return coarse_power_of_two(fmaf(x - n[i][0], n[i][1], n[i][3])) * n[i][2];
+      });
+    } else if (has_power) {
+      finish_each<false>(pair, [&](int i, float term) {
+        term *= own[i];
+        return fmaf(term, hi[i], term * lo[i]);
+      });
+    } else {
+      finish_each<false>(pair, [&](int i, float term) { return fmaf(term, hi[i], term * lo[i]); });
+    }
   }
 
   const GeneralArgs &args_;

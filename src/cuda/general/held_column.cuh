@@ -5,6 +5,7 @@
 #include "core/held_column.h"
 #include "cuda/general/column_quads.cuh"
 #include "cuda/prim/compile.cuh"
+#include "cuda/prim/reduce.cuh"
 
 namespace softmax {
 
@@ -99,6 +100,7 @@ class HeldColumn {
   static constexpr int kTogether = 4;  // quads
   static constexpr int kPairs = kLanes / 2;
   static constexpr bool kKeepsTerms = sizeof(H) == 4;  // in the elements' places
+  using Group = float[kTogether][2];
   static_assert(kQuads % kTogether == 0 && kLanes % 2 == 0 && (kPairs == 1 || !kKeepsTerms));
 
   // `groups`: the block's. What is not needed until results are written waits there.
@@ -110,10 +112,9 @@ class HeldColumn {
     const HeldColumnPlace place(args_);
     const HeldRows rows = place.rows();
     const int first = place.first();
-    // Both of them before anything is on its way: they may be calls.
+    // Both before anything is on its way: they may be calls.
     const std::int64_t x_begin = begin(kTensorX, rows) + first * axis_stride(kTensorX);
-    const std::int64_t y_begin = begin(kTensorY, rows);
-    if (place.axis_thread() == 0) groups_[place.group()] = {y_begin, rows.count};
+    if (place.axis_thread() == 0) groups_[place.group()] = {begin(kTensorY, rows), rows.count};
     load_x(static_cast<const X *>(args_.buffers.x) + x_begin, count_from(first), rows.count);
   }
   // -x in place of x, by lanes of a pair.
@@ -170,20 +171,21 @@ class HeldColumn {
   }
 
   // Results, which `change` makes of elements, [quad][lane of the pair], take the elements' places.
-  template <typename Change>
+  // kIsCoarse: of 16 bits, or fewer, and else of 32.
+  template <bool kIsCoarse, typename Change>
   __device__ __forceinline__ void finish(int pair, Change change) {
-    for_groups([&](int first) {
-      float value[kTogether][2];
-#pragma unroll
-      for (int k = 0; k < kTogether; ++k) get(first + k, pair, value[k]);
-      change(value);
-      switch (args_.y_dtype) {
-        case SOFTMAX_DTYPE_F16: return narrow<__half>(first, pair, value);
-        case SOFTMAX_DTYPE_BF16: return narrow<__nv_bfloat16>(first, pair, value);
-        case SOFTMAX_DTYPE_F32: return keep(first, value);
-        default: return narrow_to_bytes(first, pair, value);
-      }
-    });
+    if constexpr (!kIsCoarse) {
+      finish_as(pair, change, [this](int first, const Group &value) { keep(first, value); });
+    } else if (args_.y_dtype == SOFTMAX_DTYPE_F16) {
+      finish_as(pair, change,
+                [&](int first, const Group &value) { narrow<__half>(first, pair, value); });
+    } else if (args_.y_dtype == SOFTMAX_DTYPE_BF16) {
+      finish_as(pair, change,
+                [&](int first, const Group &value) { narrow<__nv_bfloat16>(first, pair, value); });
+    } else {
+      finish_as(pair, change,
+                [&](int first, const Group &value) { narrow_to_bytes(first, pair, value); });
+    }
   }
   // Writes them, but for the lanes that `is_left` names, by bits.
   __device__ __forceinline__ void store(unsigned is_left) const {
@@ -221,6 +223,17 @@ class HeldColumn {
     for (int first = 0; first < kQuads; first += kTogether) {
       if (first < args_.column.quads) use(first);
     }
+  }
+
+  template <typename Change, typename Put>
+  __device__ __forceinline__ void finish_as(int pair, Change change, Put put) {
+    for_groups([&](int first) {
+      Group value;
+#pragma unroll
+      for (int k = 0; k < kTogether; ++k) get(first + k, pair, value[k]);
+      change(value);
+      put(first, value);
+    });
   }
 
   static constexpr int kParts = sizeof(H) / 2;  // registers of a pair
@@ -274,7 +287,11 @@ class HeldColumn {
     const std::int64_t row_step = layout.stride[kTensorX][layout.dims - 1];
     const std::int64_t step = args_.column.threads * axis;
     std::uint32_t raw[kQuads][kRawParts];
-    if (args_.tile.x_is_whole && rows == kLanes) {
+    const bool is_whole = args_.tile.x_is_whole && rows == kLanes;
+    if (__all_sync(kFullWarp, is_whole && count == kQuads)) {
+#pragma unroll
+      for (int p = 0; p < kQuads; ++p, x += step) load_word(x, raw[p]);
+    } else if (is_whole) {
 #pragma unroll
       for (int p = 0; p < kQuads; ++p, x += step) {
 #pragma unroll
@@ -319,7 +336,7 @@ class HeldColumn {
 
   // ---- outputs ----
 
-  __device__ __forceinline__ void keep(int first, const float (&value)[kTogether][2]) {
+  __device__ __forceinline__ void keep(int first, const Group &value) {
     if constexpr (kKeepsTerms) {
 #pragma unroll
       for (int k = 0; k < kTogether; ++k) {
@@ -330,14 +347,13 @@ class HeldColumn {
   }
   // In the place of the pair's elements, or in its lower half.
   template <typename Y>
-  __device__ __forceinline__ void narrow(int first, int pair, const float (&value)[kTogether][2]) {
+  __device__ __forceinline__ void narrow(int first, int pair, const Group &value) {
 #pragma unroll
     for (int k = 0; k < kTogether; ++k) {
       part_[first + k][pair * kParts] = RawElements<Y>::pack(value[k][0], value[k][1]);
     }
   }
-  __device__ __forceinline__ void narrow_to_bytes(int first, int pair,
-                                                  const float (&value)[kTogether][2]) {
+  __device__ __forceinline__ void narrow_to_bytes(int first, int pair, const Group &value) {
     if constexpr (kConvertsF8) {  // else no such call comes here
 #pragma unroll
       for (int k = 0; k < kTogether; ++k) {
@@ -367,7 +383,11 @@ class HeldColumn {
       const unsigned lanes = ((1u << group.rows) - 1) & ~is_left;
       Bits *to =
           static_cast<Bits *>(args_.buffers.y) + group.y_begin + first * axis_stride(kTensorY);
-      if (args_.tile.y_is_whole && lanes == (1u << kLanes) - 1) {
+      const bool is_whole = args_.tile.y_is_whole && lanes == (1u << kLanes) - 1;
+      if (__all_sync(kFullWarp, is_whole && count == kQuads)) {
+#pragma unroll
+        for (int p = 0; p < kQuads; ++p, to += step) store_word(to, part_[p]);
+      } else if (is_whole) {
 #pragma unroll
         for (int p = 0; p < kQuads; ++p, to += step) {
           if (p < count) store_word(to, part_[p]);

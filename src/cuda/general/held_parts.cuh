@@ -48,16 +48,12 @@ struct HeldParts {
                                                const RowScaling &scaling, bool is_apart) const {
     const ColumnPart *const of_row = of(r, which);
     float max = -Limits<float>::infinity();
-    float most = -Limits<float>::infinity();
-#pragma unroll 1
-    for (int k = lane; k < count; k += lanes) {
-      max = max_or_nan(max, of_row[k].max);
-      most = fmaxf(most, of_row[k].other);
-    }
-    max = lanes_max_or_nan(max, lanes);
-    double total = 0.0;
-    float ones = 0.0f;
     if (is_apart) {
+      float ones = 0.0f;
+      double total = 0.0;
+#pragma unroll 1
+      for (int k = lane; k < count; k += lanes) max = max_or_nan(max, of_row[k].max);
+      max = lanes_max_or_nan(max, lanes);
       const ScaledTerms all(finite_or_zero(max), scaling);
 #pragma unroll 1
       for (int k = lane; k < count; k += lanes) {
@@ -72,25 +68,38 @@ struct HeldParts {
           total += double(part.other) * double(all(part.max));
         }
       }
-    } else {
-      // Where no part has an exponent there is nothing to be added up.
-      most = fmaxf(lanes_max_or_nan(most, lanes), Limits<float>::lowest());
+      return {sum_of_lanes(total, lanes), max, sum_of_lanes(ones, lanes)};
+    }
+    // Read once: what has been added up is brought to a larger exponent as one comes. Where no part
+    // has any there is nothing to be added up.
+    float most = Limits<float>::lowest();
+    double total = 0.0;
 #pragma unroll 1
-      for (int k = lane; k < count; k += lanes) {
-        const ColumnPart part = read(&of_row[k]);
-        total += part.sum * wide_power(part.other - most);
-      }
+    for (int k = lane; k < count; k += lanes) {
+      const ColumnPart part = read(&of_row[k]);
+      max = max_or_nan(max, part.max);
+      const float before = most;
+      most = fmaxf(most, part.other);
+      total = total * wide_power(before - most) + part.sum * wide_power(part.other - most);
     }
-#pragma unroll
-    for (int step = 1; step < kWarpThreads; step *= 2) {
-      if (step >= lanes) continue;
-      total += __shfl_xor_sync(kFullWarp, total, step);
-      if (is_apart) ones += __shfl_xor_sync(kFullWarp, ones, step);
-    }
-    return {total, max, is_apart ? ones : most};
+    const float own = most;
+    float both[2] = {max, most};
+    lanes_max_or_nan(both, lanes);
+    total *= wide_power(own - both[1]);
+    return {sum_of_lanes(total, lanes), both[0], both[1]};
   }
 
  private:
+  static constexpr int kAtOnce = 1;  // of a lane's parts: as many as it has, mostly
+
+  template <typename T>
+  static __device__ __forceinline__ T sum_of_lanes(T sum, int lanes) {
+#pragma unroll
+    for (int step = 1; step < kWarpThreads; step *= 2) {
+      if (step < lanes) sum += __shfl_xor_sync(kFullWarp, sum, step);
+    }
+    return sum;
+  }
   static __device__ __forceinline__ ColumnPart read(const ColumnPart *part) {
     const uint4 words = *reinterpret_cast<const uint4 *>(part);
     ColumnPart copy;
