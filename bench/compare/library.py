@@ -25,6 +25,9 @@ class Library:
 
         self.abi, self.lib, self.check = _abi, _library.lib, _library.check
         self.path = self.lib._name
+        if path and os.path.realpath(self.path) != os.path.realpath(path):
+            # The package loads once: the other one would be measured in this one's name.
+            raise RuntimeError(f"{self.path} is loaded, and {path} cannot be: one library a process")
         self.build_info = self.lib.softmax_build_info().decode()
         found = re.search(r"source ([^,]+),", self.build_info)
         self.source_id = found[1] if found else "unknown"

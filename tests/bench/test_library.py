@@ -45,6 +45,13 @@ def softmax(x):
     return e / e.sum(-1, keepdims=True)
 
 
+def test_another_library_in_the_same_process_is_refused(library, tmp_path, monkeypatch):
+    monkeypatch.setenv("LIBSOFTMAX_PATH", library.path)  # put back at the end
+    assert Library(library.path).path == library.path
+    with pytest.raises(RuntimeError, match="one library a process"):
+        Library(tmp_path / "libsoftmax.so")
+
+
 def test_each_of_ours_computes_the_cells_operation(library):
     for words in ({}, {"algo": "online"}, {"adaptive": True}, {"algo": "naive", "adaptive": True}):
         for op in ("softmax", "log"):
