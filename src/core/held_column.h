@@ -24,13 +24,12 @@ constexpr int kHeldAxisThreads = 512;   // of a block, along the axis
 constexpr int kHeldMostThreads = 1024;  // of a block
 constexpr int kHeldThreads = 256;       // rather
 constexpr int kHeldFewThreads = 128;    // no fewer, where there are rows enough
-// A run of the tensor that a block takes at a position, where that leaves blocks small; where there
-// are few blocks; and what memory moves at least. A copy by such runs takes 1.07 times as long as
-// another at 512^3 of float32 with 64 bytes, and 1.01 with 128; at 8192 x 8192 over axis 0 1.35 and
-// 1.21 (an H200).
-constexpr int kHeldRunBytes = 128;
-constexpr int kHeldFewRunBytes = 64;
-constexpr int kHeldLeastRunBytes = 32;
+// A run of the tensor that a block takes at a position. A copy of such tiles takes 1.07 times as
+// long as cudaMemcpyAsync at 512^3 of float32 in runs of 64 bytes, and 1.01 in runs of 128; at
+// 8192 x 8192 over axis 0 1.34 and 1.20 (an H200).
+constexpr int kHeldRunBytes = 128;      // rather, where blocks stay small
+constexpr int kHeldFewRunBytes = 64;    // and no less where blocks are few
+constexpr int kHeldLeastRunBytes = 32;  // what memory moves at least
 
 // Blocks of a cluster. More than eight are for who has them.
 constexpr int column_most_blocks(int compute_capability) {

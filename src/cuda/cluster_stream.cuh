@@ -129,10 +129,10 @@ __global__ void __launch_bounds__(kStreamThreads, 1) cluster_stream_kernel(RowAr
 
 // The same with fewer registers, for 16-bit words to float32, which need no more: two blocks of ten
 // warps find room on a multiprocessor then, in place of one.
-constexpr int kStreamLessRegisters = 96;
+constexpr int kStreamFewRegisters = 96;
 
 template <typename X, typename Y, int kPacks, RowAccess access, bool kIsLog>
-__global__ void __maxnreg__(kStreamLessRegisters) cluster_stream_less_kernel(RowArgs args) {
+__global__ void __maxnreg__(kStreamFewRegisters) cluster_stream_few_registers_kernel(RowArgs args) {
   run_stream<X, Y, kPacks, access, kIsLog>(args);
 }
 

@@ -127,6 +127,20 @@ TEST_CASE("a tile of held rows is whole warps, fits shared memory and is as wide
   }
 }
 
+TEST_CASE("a block takes runs of 128 bytes where it stays small, and of 64 where blocks are few",
+          "[column]") {
+  const auto run_bytes = [](std::int64_t cols, std::int64_t rows, std::int64_t inner, int size) {
+    const ColumnShape shape = held_column_shape(cols, softmax::column_most_blocks(kHopper));
+    const ColumnTile tile = tile_of(shape, rows, inner, size, {false, true}, 132, 227 << 10);
+    return tile.width * tile.quad_rows * size;
+  };
+  for (const int size : {2, 4}) {
+    CHECK(run_bytes(512, 512 * 512, 512, size) == 128);
+    CHECK(run_bytes(8192, 8192, 8192, size) == 64);  // 128 would be 512 threads
+    CHECK(run_bytes(512, 2048, 2048, size) == 64);
+  }
+}
+
 TEST_CASE("rows are held by what is asked of them, their length and types", "[column][select]") {
   const auto is_held = [](Problem p, std::uint32_t more) {
     p.features |= more;

@@ -90,8 +90,6 @@ struct HeldParts {
   }
 
  private:
-  static constexpr int kAtOnce = 1;  // of a lane's parts: as many as it has, mostly
-
   template <typename T>
   static __device__ __forceinline__ T sum_of_lanes(T sum, int lanes) {
 #pragma unroll
