@@ -173,7 +173,7 @@ class HeldColumnCall {
         sum[1] = some[1];
       } else if constexpr (Held::kKeepsTerms) {
         const ScaledTerms terms[2] = {terms_of(max[0], s[0]), terms_of(max[1], s[1])};
-        held_.template add<true>(pair, sum, [&](int i, float x) { return terms[i].quick(x); });
+        held_.template add<true>(pair, sum, [&](int i, float x) { return terms[i](x); });
       }
 #pragma unroll
       for (int i = 0; i < 2; ++i) {

@@ -29,7 +29,7 @@ __device__ __forceinline__ float column_log_sum(const GeneralArgs &args, float m
   if (!(sink < Limits<double>::infinity())) return nan;
   const double rest = rest_of_sum(sums.ones, sums.others, reference, top);
   return sink > -Limits<double>::infinity() ? row_log_sum(rest, sink, top)
-                                            : log_1_plus(static_cast<float>(rest));
+                                            : log_of_rest(rest);
 }
 
 // The factor of terms, which are in units: hi, lo, and what the term is multiplied with before.

@@ -179,7 +179,7 @@ class PersistentRows {
       const ScaledCoarseTerms coarse(finite_or_zero(part_max), scaling, terms);
       plain = take_terms<ScaledCoarseTerms::kTermsTogether>([&](float v) { return coarse(v); });
     } else {
-      plain = take_terms<ScaledTerms::kTermsTogether>([&](float v) { return terms.quick(v); });
+      plain = take_terms<ScaledTerms::kTermsTogether>([&](float v) { return terms(v); });
     }
     plain = warp_sum_of_units<kSumBits>(plain);
 

@@ -77,12 +77,20 @@ __device__ __forceinline__ double exp_of_sink(double d) {
   return wide_power_of_two((d < -600.0 ? -600.0 : d > 600.0 ? 600.0 : d) * kLog2E);
 }
 
+// log(1 + rest), for log-softmax: where the hardware's powers of two are in `rest` the bound has no
+// room for another rounding of it.
+__device__ __forceinline__ float log_of_rest(double rest) {
+  const float hi = static_cast<float>(rest);
+  const float lo = static_cast<float>(rest - double(hi));
+  return fmaf(lo, near_reciprocal(1.0f + hi), log_1_plus(hi));
+}
+
 // log(1 + rest), rest being what is less than the maximum's own 1, of a row with this sink: by way
 // of float32, which is enough. Beside a sink that is far above, the row is nothing.
 __device__ __forceinline__ float row_log_sum(double rest, double sink, double top) {
   const double over = sink - top;
   if (over > 60.0) return static_cast<float>(over);
-  return log_1_plus(static_cast<float>(rest + exp_of_sink(over)));
+  return log_of_rest(rest + exp_of_sink(over));
 }
 
 }  // namespace softmax

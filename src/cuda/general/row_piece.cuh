@@ -54,7 +54,12 @@ __device__ __forceinline__ void scale_terms(double factor, std::int32_t y_dtype,
   change([&](float term) { return fmaf(term, hi, term * lo); });
 }
 
-// kIsAdded: v is x and what rounding has taken of it, `low`.
+// Of softmax. kIsAdded: v is x and what rounding has taken of it, `low`.
+template <bool kIsAdded>
+__device__ __forceinline__ float softmax_term(const ScaledTerms &terms, float v, float low) {
+  return kIsAdded ? terms(v, low) : terms(v);
+}
+// Of a sum that is wanted by itself, or for a logarithm.
 template <bool kIsAdded>
 __device__ __forceinline__ float row_term(const ScaledTerms &terms, float v, float low) {
   return kIsAdded ? terms.quick(v, low) : terms.quick(v);

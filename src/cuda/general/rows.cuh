@@ -101,7 +101,7 @@ class RowsCall {
             [&](float v, float) { return coarse(v); });
       } else {
         plain = held_.template take_terms<ScaledTerms::kTermsTogether>(
-            [&](float v, float low) { return row_term<kIsAdded>(terms, v, low); });
+            [&](float v, float low) { return softmax_term<kIsAdded>(terms, v, low); });
       }
       plain =
           lanes == kWarpThreads ? warp_sum_of_units<kSumBits>(plain) : sum_of_lanes(plain, lanes);
@@ -163,7 +163,7 @@ class RowsCall {
     const double top = double(max) * scaling.size + double(max_low);
     const double rest = rest_of_sum(apart.ones, apart.others, reference, top);
     const float log_sum = sink > -Limits<double>::infinity() ? row_log_sum(rest, sink, top)
-                                                             : log_1_plus(static_cast<float>(rest));
+                                                             : log_of_rest(rest);
     if (args_.y_dtype != SOFTMAX_DTYPE_F32) {
       held_.change([&](float v, float low) {
         return coarse_log_value(v, max, scaling.hi, log_sum) + (low - max_low);
@@ -198,7 +198,7 @@ class RowsCall {
         return static_cast<float>(((double(v) * size - given_max) + double(low)) - log_sum);
       });
     } else {
-      held_.change([&](float v, float low) { return row_term<kIsAdded>(terms, v, low); });
+      held_.change([&](float v, float low) { return softmax_term<kIsAdded>(terms, v, low); });
       scale_terms(exp_of_sink(terms.reference() - given_max) * near_reciprocal(given_sum) *
                   0x1p-64);
     }
