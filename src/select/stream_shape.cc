@@ -91,14 +91,29 @@ constexpr ShapeRow kHalfOdd[] = {
      kTeams},  // 60: 0.81, 64: 0.83, 65: 0.70, 80: 0.82; in 15, 16, 13 and 8 0.76, 0.79, 0.63, 0.75
 };
 
-// With float32 results, 2026-12-02, softmax and log-softmax in microseconds; a copy takes 191. Runs
-// are as many as float32's, but a thread needs more registers. Measured with 127 of them, of which
-// two blocks of eight warps find room; of whole words ten do since, with 96, and that is not timed.
+// With float32 results, 2026-12-02, softmax and log-softmax in microseconds over 2^27 elements; a
+// copy takes 191. Runs are as many as float32's, and a thread has the 96 registers of
+// cluster_stream_few_registers_kernel where rows are whole words. A number of runs beside a
+// measured one may want another number of blocks, and so has its own row.
 constexpr ShapeRow kHalfToF32[] = {
-    {63, 8},             // 24: 235, 281; in 6, 4, 3 240, 257, 268. 32: 233, 272; in 4 261, 289.
-                         // 50, odd: 405, 472; in 3, 5, 16 427, 526, 422
-    {160, 16},           // 64: 263, 313; in 8 272, 306. 98: 375, 472; in 10 671, 833. 126: 325, 367
-    {kNoLimit, kTeams},  // 197: 458, 406; in 16 458, 544. 256: 445, 395; in 16 427, 496
+    {17, 3},             // 17: 271, 330; in 2, 4, 5, 8 277, 282, 270, 341, 321, 342, 334, 427
+    {19, 8},             // not measured
+    {20, 2},             // 20: 239, 265; in 4, 5, 8 235, 237, 274, 274, 268, 347
+    {23, 8},             // not measured
+    {24, 6},             // 24: 237, 275; in 4, 8 240, 234, 290, 292
+    {63, 8},             // 32: 236, 274; in 4 264, 291. 40: 242, 289; in 10 254, 299. 48: 261, 310;
+                         // in 12, 16 271, 267, 326, 335
+    {97, 16},            // 64: 253, 307; in 8 276, 314. 80: 262, 326; in 8 273, 317
+    {100, 10},           // 98: 345, 434; in 16 379, 479
+    {160, 16},           // 126: 323, 367; in 8 324, 371. 149: 332, 389; in 15 the same
+    {kNoLimit, kTeams},  // 197: 460, 408; in 16 461, 522. 256: 445, 397; in 16 452, 494. GRID, by
+                         // slabs, 327, 307 and 336, 298
+};
+
+constexpr ShapeRow kHalfToF32Odd[] = {
+    {63, 8},             // 50: 406, 474; in 3, 16 427, 422. 21: 342, 405. 25: 376, 434
+    {160, 16},           // 65: 428, 514. 99: 460, 570
+    {kNoLimit, kTeams},  // not measured
 };
 
 template <int kCount>
@@ -110,7 +125,10 @@ std::int32_t blocks_of(const ShapeRow (&rows)[kCount], std::int64_t runs) {
 
 std::int32_t measured_blocks(const Problem &problem, std::int64_t runs) {
   const int size = dtype_size(problem.x_dtype);
-  if (size == 2 && dtype_size(problem.y_dtype) == 4) return blocks_of(kHalfToF32, runs);
+  if (size == 2 && dtype_size(problem.y_dtype) == 4) {
+    return is_whole_words(problem.cols, size) ? blocks_of(kHalfToF32, runs)
+                                              : blocks_of(kHalfToF32Odd, runs);
+  }
   const bool is_half = size == 2;
   if (is_half && is_always_window(problem.cols, size)) return blocks_of(kHalfOdd, runs);
   if (is_half) return blocks_of(kHalf, runs);

@@ -71,18 +71,33 @@ constexpr TuningRow kSm90Half[] = {
     {kNoLimit, SOFTMAX_ALGO_GRID},  // 524288: 0.87, 1048576: 0.85, 4194304: 0.81, 16777216: 0.63
 };
 // The same with float32 results, of which a block takes twice the threads: 2026-12-02, softmax and
-// log-softmax in microseconds over 2^27 elements, a copy of which takes 191. Up to 1536 columns and
-// beyond 262144 not measured: as with 16-bit results.
+// log-softmax in microseconds over 2^27 elements, a copy of which takes 191. Up to 1536 columns not
+// measured: as with 16-bit results.
 constexpr TuningRow kSm90HalfToF32[] = {
     {640, SOFTMAX_ALGO_WARP},
     {1152, SOFTMAX_ALGO_BLOCK},
     {1536, SOFTMAX_ALGO_WARP},
     {16384, SOFTMAX_ALGO_BLOCK},  // 228, 243; cluster 230, 262
-    // 24576: 235, 281, 32768: 233, 272; block 294, 314, 281, 300
-    {262144, SOFTMAX_ALGO_CLUSTER},
-    {kNoLimit, SOFTMAX_ALGO_GRID},
+    // 16392: 271, 330, 24576: 237, 275, 32768: 236, 274; block 330, 378, 294, 314, 281, 300.
+    // 65536: 252, 305, 100352: 345, 434, 128256: 323, 366, 151936: 331, 386; grid 315, 297, 291,
+    // 281, 322, 303, 273, 270, which takes twice as long for one row (10 us of float32, hot)
+    {163840, SOFTMAX_ALGO_CLUSTER},
+    // 201088: 327, 307, 262144: 336, 298; cluster 459, 405, 444, 397
+    {262144, SOFTMAX_ALGO_GRID, 0, SOFTMAX_ALGO_AUTO, kFewAdaptive, SOFTMAX_ALGO_CLUSTER},
+    {kNoLimit, SOFTMAX_ALGO_GRID},  // 524288: 320, 308; cluster 564, 521
 };
-// Ragged and odd rows to float32 take these rows too, and are not measured.
+// Of odd length. Up to 16384 columns not measured: as with 16-bit results.
+constexpr TuningRow kSm90HalfToF32Odd[] = {
+    {2048, SOFTMAX_ALGO_TILE, kFewOdd, SOFTMAX_ALGO_WARP},
+    {17408, SOFTMAX_ALGO_BLOCK},  // 16385: 430, 484; cluster 426, 502
+    // 20481: 342, 405, 24577: 376, 434; block 412, 467, 404, 455. 32639: 404, 478, 50257: 406, 474,
+    // 65537: 428, 514, 100353: 460, 570, 151937: 601, 692; grid 452, 413, 467, 426, 444, 413, 446,
+    // 380, 397, 362
+    {131072, SOFTMAX_ALGO_CLUSTER},
+    {262144, SOFTMAX_ALGO_GRID, 0, SOFTMAX_ALGO_AUTO, kFewAdaptive, SOFTMAX_ALGO_CLUSTER},
+    {kNoLimit, SOFTMAX_ALGO_GRID},  // 262145: 466, 400; cluster 649, 557
+};
+// Ragged rows to float32 take these rows too, and are not measured.
 constexpr TuningRow kSm90HalfRagged[] = {
     // 24, 40, 48, 56: warp 0.73, 0.62, 0.74, 0.85; 72, 88, 136, 176: warp 0.74, 0.88, 0.74, 0.91;
     // 264, 320, 576, 640: warp 0.71, 0.84, 0.76, 0.83; 704: block 0.96
@@ -245,13 +260,13 @@ constexpr bool sound(const TuningRow (&rows)[Count]) {
 }
 
 static_assert(sound(kSm90F32) && sound(kSm90F32Ragged) && sound(kSm90F32Odd) && sound(kSm90Half) &&
-                  sound(kSm90HalfToF32) && sound(kSm90HalfRagged) && sound(kSm90HalfOdd) &&
-                  sound(kSm90F64) && sound(kSm90F64Ragged) && sound(kSm90F64Odd) &&
-                  sound(kSm90General) && sound(kSm75General) && sound(kGeneralInner) &&
-                  sound(kSm75F32) && sound(kSm75Half) && sound(kSm75HalfOdd) && sound(kSm75F64) &&
-                  sound(kLadderF32) && sound(kLadderF32Odd) && sound(kLadderHalf) &&
-                  sound(kLadderHalfOdd) && sound(kLadderF64) && sound(kCpuF32) && sound(kCpuHalf) &&
-                  sound(kCpuF64),
+                  sound(kSm90HalfToF32) && sound(kSm90HalfToF32Odd) && sound(kSm90HalfRagged) &&
+                  sound(kSm90HalfOdd) && sound(kSm90F64) && sound(kSm90F64Ragged) &&
+                  sound(kSm90F64Odd) && sound(kSm90General) && sound(kSm75General) &&
+                  sound(kGeneralInner) && sound(kSm75F32) && sound(kSm75Half) &&
+                  sound(kSm75HalfOdd) && sound(kSm75F64) && sound(kLadderF32) &&
+                  sound(kLadderF32Odd) && sound(kLadderHalf) && sound(kLadderHalfOdd) &&
+                  sound(kLadderF64) && sound(kCpuF32) && sound(kCpuHalf) && sound(kCpuF64),
               "a table rises, ends without a limit, and keeps its bits over M");
 
 bool is_odd(std::int32_t x_dtype, std::int64_t cols) {
@@ -299,9 +314,11 @@ TuningTable tuning_table(const DeviceCaps &caps, const Problem &problem) {
     case SOFTMAX_DTYPE_F64:
       return odd ? table("sm_90 f64 odd", kSm90F64Odd) : table("sm_90 f64", kSm90F64);
     default:
-      if (odd) return table("sm_90 16-bit odd", kSm90HalfOdd);
-      return dtype_size(problem.y_dtype) == 4 ? table("sm_90 16-bit to f32", kSm90HalfToF32)
-                                              : table("sm_90 16-bit", kSm90Half);
+      if (dtype_size(problem.y_dtype) == 4) {
+        return odd ? table("sm_90 16-bit to f32 odd", kSm90HalfToF32Odd)
+                   : table("sm_90 16-bit to f32", kSm90HalfToF32);
+      }
+      return odd ? table("sm_90 16-bit odd", kSm90HalfOdd) : table("sm_90 16-bit", kSm90Half);
   }
 }
 

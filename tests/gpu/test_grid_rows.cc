@@ -138,6 +138,20 @@ TEST_CASE("CLUSTER gives many rows the bits of few where it has teams for cluste
   }
 }
 
+TEST_CASE("CLUSTER gives many rows with wider results the bits of few", "[bulk][bits]") {
+  if (!device().has_bulk_copies()) SOFTMAX_SKIP("this device has no bulk copies");
+  Runner runner(device());
+  const TypePair &types = kTypePairs[5];
+  // On an H200 clusters of 3, 2, 6, 8, 10 and 16 blocks; then odd lengths.
+  for (const std::int64_t cols :
+       {16392, 20480, 24576, 32768, 100352, 128256, 20481, 32769, 50257, 100353}) {
+    const std::int64_t rows =
+        device().least_many_rows(SOFTMAX_ALGO_CLUSTER, types.x, types.y, cols) + 3;
+    const Elements x = make_input(types.x, rows, cols, Pattern::kNormal10, 98);
+    check_many(runner, types, cols, x, rows, SOFTMAX_ALGO_CLUSTER, 2);
+  }
+}
+
 TEST_CASE("GRID gives the same bits whatever slabs of a row a block has", "[bulk][bits]") {
   // On 132 multiprocessors: 24 blocks of three slabs or two, 128 of two or but one, 100 of four, of
   // which one is read again. Odd lengths end in an incomplete run. With a slab a block 19, and 130
