@@ -1,5 +1,5 @@
-// COLUMN by bulk tensor copies: what aligned tensors of many tiles are taken by, beside the kernel
-// in registers, which takes the same numbers one element further on. Their bits are the same.
+// COLUMN at any alignment: a tensor that lies at a word's boundary is read and written by words,
+// and one that begins an element further on by elements. Their bits are the same.
 #include <cmath>
 #include <cstring>
 #include <string>
@@ -126,10 +126,10 @@ void check(const Tensor &t) {
 
 TEST_CASE("general: aligned tensors along another axis have the bits of those that are not",
           "[general][bits]") {
-  if (!device().has_bulk_copies()) SOFTMAX_SKIP("this device has no bulk copies");
+  if (!device().has_bulk_copies()) SOFTMAX_SKIP("this device has no clusters for so many columns");
   for (const Tensor &t : {
-           // Clusters of 16, 4, 2 and 1; whole boxes and boxes with an end in either direction;
-           // more tiles a cluster than there are in a batch.
+           // Clusters of 16, 4, 2 and 1 blocks; parts of the axis and groups of rows that are whole
+           // and such that end early.
            Tensor{1, 8192, 1600, kF32, kF32, 1.0},
            Tensor{1, 8192, 2112, kBf16, kBf16, -0.7},
            Tensor{1, 5000, 1060, kF32, kBf16, 0.3},
@@ -151,7 +151,7 @@ TEST_CASE("general: aligned tensors along another axis have the bits of those th
 
 TEST_CASE("general: rows side by side by twos have the same bits wherever they lie",
           "[general][bits]") {
-  if (!device().has_bulk_copies()) SOFTMAX_SKIP("this device has no bulk copies");
+  if (!device().has_bulk_copies()) SOFTMAX_SKIP("this device has no clusters for so many columns");
   for (const Tensor &t : {
            Tensor{20, 128256, 2, kF32, kF32, 1.0},
            Tensor{40, 100000, 2, kBf16, kBf16, -1.0},
@@ -164,10 +164,12 @@ TEST_CASE("general: rows side by side by twos have the same bits wherever they l
 }
 
 TEST_CASE("tensors along another axis are read to their end and no further", "[sanitizer]") {
-  if (!device().has_bulk_copies()) SOFTMAX_SKIP("this device has no bulk copies");
+  if (!device().has_bulk_copies()) SOFTMAX_SKIP("this device has no clusters for so many columns");
+  // No more clusters of sixteen blocks than find room at once: synccheck (2025.3) takes barriers of
+  // those that come after them for the same as before, and misses a wait.
   check({3, 1000, 1060, kF32, kF32, 1.0});
-  check({1, 4100, 1064, kBf16, kBf16, 1.0});
-  check({9, 8196, 2, kF32, kF32, 1.0});
+  check({1, 4100, 72, kBf16, kBf16, 1.0});
+  check({5, 8196, 2, kF32, kF32, 1.0});
 }
 
 }  // namespace softmax_test
