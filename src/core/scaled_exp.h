@@ -99,8 +99,8 @@ class ScaledTerms {
     return float_of(bits_of(power_of_two_fraction(f)) + (bits_of(shifted) << 23));
   }
   // The same with the hardware's power of two, in half of the instructions: at most 2.5 * 2^-24
-  // off, to either side. Of two terms one may be off this way and one that way, which their ratio
-  // shows: not for softmax in float32, but good enough for what sums are taken of alone.
+  // off, to either side, and 0.35 for the fraction's rounding. Of two terms one may be off this way
+  // and one that way, which their ratio shows: not for softmax in float32.
   SOFTMAX_HD float quick(float x) const {
     float shifted;
     const float f = fraction(x, &shifted);

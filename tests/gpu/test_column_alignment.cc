@@ -83,7 +83,8 @@ void check(const Tensor &t) {
   const auto count = static_cast<std::size_t>(t.count());
   const Elements values = special_values(t);
   // Exact, so that what is read beyond the tensor is read beyond its allocation.
-  Array<unsigned char> x(values.bytes), y(count * y_size, 0x5a), other(count * y_size, 0xa5);
+  Array<unsigned char> x(values.bytes), y(count * y_size, 0x5a);
+  Array<unsigned char> other(count * y_size + y_size, 0xa5);
   Array<unsigned char> further(count * x_size + x_size, 0);
   to_device(further.data() + x_size, values.bytes.data(), values.bytes.size());
 
@@ -102,9 +103,12 @@ void check(const Tensor &t) {
   INFO(t.text());
   REQUIRE(execute(desc, args, SOFTMAX_ALGO_COLUMN) == SOFTMAX_SUCCESS);
   args.x = further.data() + x_size;
-  args.y = other.data();
+  args.y = other.data() + y_size;
   REQUIRE(execute(desc, args, SOFTMAX_ALGO_COLUMN) == SOFTMAX_SUCCESS);
-  const std::vector<unsigned char> expected = other.get();
+  std::vector<unsigned char> expected = other.get();
+  CHECK(std::vector<unsigned char>(expected.begin(), expected.begin() + y_size) ==
+        std::vector<unsigned char>(y_size, 0xa5));
+  expected.erase(expected.begin(), expected.begin() + y_size);
   CHECK(first_difference(y.get(), expected) == expected.size());
   // That they are a softmax at all: of some plain rows.
   Elements result(t.y, t.count());
