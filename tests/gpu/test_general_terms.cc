@@ -36,8 +36,8 @@ std::vector<float> results(const std::vector<Pair> &pairs, int count, int axis, 
   const auto rows = static_cast<std::int64_t>(pairs.size());
   const std::int64_t cols = count + 1;
   std::vector<float> x(static_cast<std::size_t>(rows * cols));
-  const auto index = [&](std::int64_t row, std::int64_t col) {
-    return static_cast<std::size_t>(axis == 1 ? row * cols + col : col * rows + row);
+  const auto index = [&](std::int64_t r, std::int64_t c) {
+    return static_cast<std::size_t>(axis == 1 ? r * cols + c : c * rows + r);
   };
   for (std::int64_t r = 0; r < rows; ++r) {
     const Pair &pair = pairs[static_cast<std::size_t>(r)];
@@ -72,9 +72,10 @@ std::vector<Pair> extremes(const std::vector<Pair> &pairs, int axis) {
   }
   std::sort(errors.begin(), errors.end());
   std::vector<Pair> some;
-  for (std::size_t i = 0; i < kEach; ++i) some.push_back(pairs[errors[i].second]);
-  for (std::size_t i = 0; i < kEach; ++i)
+  for (std::size_t i = 0; i < kEach; ++i) {
+    some.push_back(pairs[errors[i].second]);
     some.push_back(pairs[errors[errors.size() - 1 - i].second]);
+  }
   return some;
 }
 
