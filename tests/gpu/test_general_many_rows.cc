@@ -208,9 +208,9 @@ TEST_CASE("general: softmax of many rows has the bits of softmax with statistics
 TEST_CASE("clusters that take several rows leave their buffers alone and do not race",
           "[sanitizer]") {
   if (!device().has_bulk_copies()) SOFTMAX_SKIP("this device has no bulk copies");
-  // Clusters of eight: under CUDA 13.0's synccheck kernels that wait for what st.async brings end in
-  // an illegal access where clusters of sixteen blocks are many, and so does one of forty lines with
-  // no part of this library in it: 7 clusters pass, 14 do not. memcheck finds nothing here.
+  // Clusters of eight: under CUDA 13.0's synccheck kernels that wait for what st.async brings end
+  // in an illegal access where clusters of sixteen blocks are many, and so does one of forty lines
+  // with no part of this library in it: 7 clusters pass, 14 do not. memcheck finds nothing here.
   check_results({SOFTMAX_ALGO_CLUSTER, SOFTMAX_DTYPE_BF16, 70, 65536, 65536, 0}, SOFTMAX_DTYPE_F32);
   check_results({SOFTMAX_ALGO_CLUSTER, SOFTMAX_DTYPE_F32, 900, 8200, 8200, 0}, SOFTMAX_DTYPE_F32);
   check_rows({SOFTMAX_ALGO_CLUSTER, SOFTMAX_DTYPE_F32, 900, 8201, 8204, 0});
