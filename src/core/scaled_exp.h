@@ -39,7 +39,9 @@ struct RowScaling {
 // whoever takes maxima with max_or_nan knows of it.
 class ScaledTerms {
  public:
+  // Terms that are added to each other before their sum is added to the others', in which type.
   static constexpr int kTermsTogether = 4;
+  using Sum = double;
 
   SOFTMAX_HD ScaledTerms(float max, const RowScaling &s)
       : log2_hi_(s.log2_hi), log2_lo_(s.log2_lo), least_(max - kZeroBelow * near_reciprocal(s.hi)) {
@@ -155,6 +157,7 @@ SOFTMAX_HD float quick_exp_in_units(float y) {
 class ScaledCoarseTerms {
  public:
   static constexpr int kTermsTogether = 8;
+  using Sum = float;
 
   // Against the maximum itself.
   SOFTMAX_HD ScaledCoarseTerms(float max, float log2) : max_(max), log2_(log2), offset_(64.0f) {}

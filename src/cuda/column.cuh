@@ -151,10 +151,6 @@ class ColumnCall {
     return lanes;
   }
 
-  static __device__ __forceinline__ float added(const float (&term)[kTogether]) {
-    return (term[0] + term[2]) + (term[1] + term[3]);
-  }
-
   // What equals the maximum is counted.
   __device__ __forceinline__ void find_sums_apart() {
     const LaneNumbers lane = lane_numbers();
@@ -176,7 +172,7 @@ class ColumnCall {
           term[k] = is_one ? 0.0f : made;
           sums[i].ones += is_one ? 1.0f : 0.0f;
         }
-        sums[i].others += double(added(term));
+        sums[i].others += sum_of<ScaledTerms>(term);
       }
     }
     team_.reduce(sums, [&](int r, const ColumnSums &all) { finish_sums_apart(r, all); });
@@ -204,18 +200,18 @@ class ColumnCall {
   __device__ __forceinline__ void find_sums() {
     const LaneNumbers lane = lane_numbers();
     if (is_coarse()) {
-      add_terms([&](int i, float x) {
+      add_terms<ScaledCoarseTerms>([&](int i, float x) {
         return ScaledCoarseTerms(lane.of[i].max, lane.of[i].terms[0])(x);
       });
     } else {
-      add_terms([&](int i, float x) { return ScaledTerms(lane.of[i].terms)(x); });
+      add_terms<ScaledTerms>([&](int i, float x) { return ScaledTerms(lane.of[i].terms)(x); });
     }
     ColumnSums sums[kQuad];
 #pragma unroll
     for (int i = 0; i < kQuad; ++i) sums[i] = {{sum_[i], 0.0f}};
     team_.reduce(sums, [&](int r, const ColumnSums &all) { finish_sums(r, all.others); });
   }
-  template <typename Make>
+  template <typename Terms, typename Make>
   __device__ __forceinline__ void add_terms(Make make) {
     double sum[kQuad] = {};
 #pragma unroll 1
@@ -230,7 +226,7 @@ class ColumnCall {
           term[k] = make(i, value[k][i]);
           value[k][i] = term[k];
         }
-        sum[i] += double(added(term));
+        sum[i] += sum_of<Terms>(term);
       }
       if constexpr (kKeepsTerms) quads_.put(first, value);
     }

@@ -147,8 +147,7 @@ class HeldColumn {
     unpack(most, max);
   }
 
-  // Sums of make(lane of the pair, element), a few of them at a time in float32. kKeep: they take
-  // the elements' places.
+  // Sums of make(lane of the pair, element). kKeep: they take the elements' places.
   template <bool kKeep, typename Sum, typename Make>
   __device__ __forceinline__ void add(int pair, Sum (&sum)[2], Make make) {
     sum[0] = sum[1] = 0;
@@ -165,7 +164,7 @@ class HeldColumn {
       }
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
-        sum[i] += Sum((term[0][i] + term[2][i]) + (term[1][i] + term[3][i]));
+        sum[i] += (Sum(term[0][i]) + Sum(term[2][i])) + (Sum(term[1][i]) + Sum(term[3][i]));
       }
     });
   }

@@ -118,10 +118,10 @@ class HeldRow {
     }
   }
 
-  // The same, and the sum, kMost of them at a time in float32.
-  template <int kMost, typename Make>
+  // The same, and the sum, which is added up as that of Terms is.
+  template <typename Terms, typename Make>
   __device__ __forceinline__ double take_terms(Make make) {
-    constexpr int kTogether = kMost < kCols ? kMost : kCols;
+    constexpr int kTogether = Terms::kTermsTogether < kCols ? Terms::kTermsTogether : kCols;
     double sum = 0.0;
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
@@ -136,15 +136,15 @@ class HeldRow {
           term[i] = make(value, low[first + i]);
           value = term[i];
         }
-        sum += double(tree_sum(term));
+        sum += sum_of<Terms>(term);
       }
     }
     return sum;
   }
   // The sum alone; values that equal the maximum are counted.
-  template <int kMost, typename Make>
+  template <typename Terms, typename Make>
   __device__ __forceinline__ RowSums sum_apart(float max, float max_low, Make make) const {
-    constexpr int kTogether = kMost < kCols ? kMost : kCols;
+    constexpr int kTogether = Terms::kTermsTogether < kCols ? Terms::kTermsTogether : kCols;
     RowSums sums = {0.0, 0.0f};
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
@@ -160,7 +160,7 @@ class HeldRow {
           term[i] = is_one ? 0.0f : make(x, low[first + i]);
           sums.ones += is_one ? 1.0f : 0.0f;
         }
-        sums.others += double(tree_sum(term));
+        sums.others += sum_of<Terms>(term);
       }
     }
     return sums;

@@ -23,15 +23,18 @@ __device__ __forceinline__ float exponent_of(float max, const ScaledTerms &terms
   return is_finite_number(max) && terms.is_near() ? terms.exponent() : -Limits<float>::infinity();
 }
 
-// Of a few terms; they are lost.
-template <int kCount>
-__device__ __forceinline__ float tree_sum(float (&term)[kCount]) {
+// Of a few terms, in Terms::Sum.
+template <typename Terms, int kCount>
+__device__ __forceinline__ double sum_of(const float (&term)[kCount]) {
+  typename Terms::Sum sum[kCount];
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) sum[i] = term[i];
 #pragma unroll
   for (int width = kCount / 2; width > 0; width /= 2) {
 #pragma unroll
-    for (int i = 0; i < width; ++i) term[i] += term[i + width];
+    for (int i = 0; i < width; ++i) sum[i] += sum[i + width];
   }
-  return term[0];
+  return sum[0];
 }
 
 }  // namespace softmax

@@ -178,9 +178,9 @@ class PersistentRows {
     double plain;
     if (args_.y_dtype != SOFTMAX_DTYPE_F32) {
       const ScaledCoarseTerms coarse(finite_or_zero(part_max), scaling, terms);
-      plain = take_terms<ScaledCoarseTerms::kTermsTogether>([&](float v) { return coarse(v); });
+      plain = take_terms<ScaledCoarseTerms>([&](float v) { return coarse(v); });
     } else {
-      plain = take_terms<ScaledTerms::kTermsTogether>([&](float v) { return terms(v); });
+      plain = take_terms<ScaledTerms>([&](float v) { return terms(v); });
     }
     plain = warp_sum_of_units<kSumBits>(plain);
 
@@ -237,16 +237,16 @@ class PersistentRows {
 #pragma unroll
     for (int i = 0; i < kValues; ++i) value_[i] = make(value_[i]);
   }
-  template <int kMost, typename Make>
+  template <typename Terms, typename Make>
   __device__ __forceinline__ double take_terms(Make make) {
-    constexpr int kTogether = kMost < kCols ? kMost : kCols;
+    constexpr int kTogether = Terms::kTermsTogether < kCols ? Terms::kTermsTogether : kCols;
     double sum = 0.0;
 #pragma unroll
     for (int first = 0; first < kValues; first += kTogether) {
       float term[kTogether];
 #pragma unroll
       for (int i = 0; i < kTogether; ++i) term[i] = value_[first + i] = make(value_[first + i]);
-      sum += double(tree_sum(term));
+      sum += sum_of<Terms>(term);
     }
     return sum;
   }

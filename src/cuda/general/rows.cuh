@@ -88,7 +88,7 @@ class RowsCall {
     // Where lanes of a warp have other rows, they go along: all of them shuffle.
     RowSums apart = {0.0, 0.0f};
     if (needs_apart) {
-      apart = held_.template sum_apart<ScaledTerms::kTermsTogether>(
+      apart = held_.template sum_apart<ScaledTerms>(
           part_max, part_low,
           [&](float v, float low) { return row_term<kIsAdded>(terms, v, low); });
       apart = sum_of_lanes<true>(apart, lanes);
@@ -97,10 +97,10 @@ class RowsCall {
     if (needs_plain) {
       if (is_coarse) {
         const ScaledCoarseTerms coarse(finite_or_zero(part_max), scaling, terms);
-        plain = held_.template take_terms<ScaledCoarseTerms::kTermsTogether>(
+        plain = held_.template take_terms<ScaledCoarseTerms>(
             [&](float v, float) { return coarse(v); });
       } else {
-        plain = held_.template take_terms<ScaledTerms::kTermsTogether>(
+        plain = held_.template take_terms<ScaledTerms>(
             [&](float v, float low) { return softmax_term<kIsAdded>(terms, v, low); });
       }
       plain =

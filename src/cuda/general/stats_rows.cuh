@@ -123,7 +123,7 @@ class StatsWords {
             term[i] = is_one ? 0.0f : term[i];
           }
         }
-        sums.others += double((term[0] + term[2]) + (term[1] + term[3]));
+        sums.others += sum_of<ScaledTerms>(term);
       }
     }
     if (next != nullptr && end == 0) load(as_base(next, zero_));
