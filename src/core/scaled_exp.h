@@ -39,7 +39,8 @@ struct RowScaling {
 // whoever takes maxima with max_or_nan knows of it.
 class ScaledTerms {
  public:
-  // Terms that are added to each other before their sum is added to the others', in which type.
+  // So many are added to each other, in Sum, before all others in float64: a chain of additions is
+  // waited for. In float32 four would round twice, to one side where a row repeats four values.
   static constexpr int kTermsTogether = 4;
   using Sum = double;
 
@@ -157,7 +158,7 @@ SOFTMAX_HD float quick_exp_in_units(float y) {
 class ScaledCoarseTerms {
  public:
   static constexpr int kTermsTogether = 8;
-  using Sum = float;
+  using Sum = float;  // which rounds less than these are off
 
   // Against the maximum itself.
   SOFTMAX_HD ScaledCoarseTerms(float max, float log2) : max_(max), log2_(log2), offset_(64.0f) {}

@@ -147,7 +147,8 @@ class HeldColumn {
     unpack(most, max);
   }
 
-  // Sums of make(lane of the pair, element). kKeep: they take the elements' places.
+  // Sums of make(lane of the pair, element), each added in Sum: see ScaledTerms. kKeep: they take
+  // the elements' places.
   template <bool kKeep, typename Sum, typename Make>
   __device__ __forceinline__ void add(int pair, Sum (&sum)[2], Make make) {
     sum[0] = sum[1] = 0;
