@@ -53,8 +53,8 @@ __global__ void __launch_bounds__(
     if (warps > 1) {
       if (run.lane == 0) parts[warp] = part;
       __syncthreads();
-      part = merge_parts<Acc, kRunsBits>(0, kWarpThreads, warps, Run::Held::kNearLimit, args.is_log,
-                                         [&](int i) { return parts[i]; });
+      part = merge_lone_parts<Acc, kRunsBits>(warps, Run::Held::kNearLimit, args.is_log,
+                                              [&](int i) { return parts[i]; });
     }
     const RowFactors<Acc> factors = finish(part, args.empty_is_zero, args.is_log);
     run.held[0].finish(

@@ -166,6 +166,28 @@ __device__ __forceinline__ RowPart<T> merge_parts(int first, int stride, int cou
   return warp_part<kBits>(row, is_log);
 }
 
+// The same of no more parts than a warp has lanes.
+template <typename T, int kBits, typename Read>
+__device__ __forceinline__ RowPart<T> merge_lone_parts(int count, float limit, bool is_log,
+                                                       Read read) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarpThreads;
+  RowPart<T> part = RowPart<T>::of(-Limits<T>::infinity());
+  if (lane < count) part = read(lane);
+  const T max = warp_max_or_nan(part.max);
+  RowPart<T> row = RowPart<T>::of(max);
+  if constexpr (sizeof(T) == 4) {
+    if (!is_log && is_near(max, limit)) {
+      add_near(&row, part, limit);
+      return warp_part<kBits>(row, false);
+    }
+  }
+  if (lane < count) {
+    part.rescale(max, limit, is_log);
+    row.add(part);
+  }
+  return warp_part<kBits>(row, is_log);
+}
+
 // Parts in shared memory, which cannot have initialisers: as bytes.
 template <typename T, int kCount>
 struct PartSlots {
