@@ -122,17 +122,12 @@ __device__ __forceinline__ void run_stream(const RowArgs &args) {
 #endif
 }
 
-template <typename X, typename Y, int kPacks, RowAccess access, bool kIsLog>
-__global__ void __launch_bounds__(kStreamThreads, 1) cluster_stream_kernel(RowArgs args) {
-  run_stream<X, Y, kPacks, access, kIsLog>(args);
-}
-
-// The same with fewer registers, for 16-bit words to float32, which need no more: two blocks of ten
-// warps find room on a multiprocessor then, in place of one.
-constexpr int kStreamFewRegisters = 96;
+// So many registers do, mostly without a spill, and two blocks of ten warps find room on a
+// multiprocessor then. Left to itself the compiler takes 128, and there is room for one.
+constexpr int kStreamRegisters = 96;
 
 template <typename X, typename Y, int kPacks, RowAccess access, bool kIsLog>
-__global__ void __maxnreg__(kStreamFewRegisters) cluster_stream_few_registers_kernel(RowArgs args) {
+__global__ void __maxnreg__(kStreamRegisters) cluster_stream_kernel(RowArgs args) {
   run_stream<X, Y, kPacks, access, kIsLog>(args);
 }
 
