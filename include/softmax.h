@@ -54,10 +54,9 @@
  *     F64          at most 4, for both
  *
  * What makes this hold: the rounding error of x_i - m is carried into the exponential, or terms are
- * taken against a power of two, for which there is none; sums are compensated, or few terms at a
- * time in float32 and those sums in float64; log-softmax keeps the maximum's own 1 out of s, so
- * that a confident row's top entry stays accurate near 0. No intermediate is stored in 16 bits. On
- * CUDA F32's 4 fails for rows made so: docs/numerics.md.
+ * taken against a power of two, for which there is none; sums are compensated, or a wider type's;
+ * log-softmax keeps the maximum's own 1 out of s, so that a confident row's top entry stays
+ * accurate near 0. No intermediate is stored in 16 bits.
  *
  * The flag SOFTMAX_FLAG_FAST_MATH permits less than this. No algorithm of this release makes use of
  * the permission, so results are the same with and without it.

@@ -23,11 +23,13 @@ struct CompensatedSum {
     const Split<T> s = two_sum(hi, value);
     normalise(s.hi, lo + s.lo);
   }
-  // Symmetric to the bit: both sides of a shuffle arrive at the same sum.
-  SOFTMAX_HD void add(const CompensatedSum &other) {
-    const Split<T> s = two_sum(hi, other.hi);
-    normalise(s.hi, (lo + other.lo) + s.lo);
+  // A value and what rounding took from it.
+  SOFTMAX_HD void add(Split<T> value) {
+    const Split<T> s = two_sum(hi, value.hi);
+    normalise(s.hi, (lo + value.lo) + s.lo);
   }
+  // Symmetric to the bit: both sides of a shuffle arrive at the same sum.
+  SOFTMAX_HD void add(const CompensatedSum &other) { add(other.parts()); }
   // For memory that may hold no object with an initialiser: shared memory.
   SOFTMAX_HD Split<T> parts() const { return {hi, lo}; }
   static SOFTMAX_HD CompensatedSum of(Split<T> parts) {
@@ -122,6 +124,27 @@ SOFTMAX_HD void add_terms(Sum &sum, T (&term)[kCount]) {
   }
 }
 
+// The same with what rounding takes: in float32 four terms of a row that repeats them would round
+// twice, to one side all along.
+template <int kMostTogether, typename T, int kCount>
+SOFTMAX_HD void add_terms_and_errors(CompensatedSum<T> &sum, T (&term)[kCount]) {
+  constexpr int kTogether = kCount < kMostTogether ? kCount : kMostTogether;
+  SOFTMAX_UNROLL
+  for (int first = 0; first < kCount; first += kTogether) {
+    T error = T(0);
+    SOFTMAX_UNROLL
+    for (int width = kTogether / 2; width > 0; width /= 2) {
+      SOFTMAX_UNROLL
+      for (int i = first; i < first + width; ++i) {
+        const Split<T> s = two_sum(term[i], term[i + width]);
+        term[i] = s.hi;
+        error += s.lo;
+      }
+    }
+    sum.add(Split<T>{term[first], error});
+  }
+}
+
 // The sum in units of exp(x - reference) over many x, a group at a time, where the elements that
 // equal the reference are counted apart from the others. The reference's own 1 can then be taken
 // out exactly, however small the rest is and however many terms it has: a compensated sum that
@@ -157,8 +180,10 @@ struct TermSum {
     if (is_log && apart) {
       SOFTMAX_UNROLL
       for (int i = 0; i < kCount; ++i) others.add(term[i]);
-    } else {
+    } else if constexpr (Exp::kIsCoarse) {
       softmax::add_terms<Exp::kTermsTogether>(others, term);
+    } else {
+      add_terms_and_errors<Exp::kTermsTogether>(others, term);
     }
     if (!(count == T(0))) ones.add(count);
   }

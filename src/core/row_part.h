@@ -35,8 +35,6 @@ SOFTMAX_HD float reference_exponent(float max) {
 // A NaN is lost: whoever takes maxima with max_or_nan knows of it.
 class NearTerms {
  public:
-  static constexpr int kTermsTogether = 4;
-
   SOFTMAX_HD explicit NearTerms(float max)
       : round_(kRound + (kUnitExponent - reference_exponent(max))), floor_(max - kZeroBelow) {}
 
@@ -129,7 +127,7 @@ class CoarseOutput {
 
 // ---- sums ----
 
-// Float terms are added in float a few at a time and then in double, which is cheaper than carrying
+// Float terms are added in double, alone or with few others first, which is cheaper than carrying
 // the error along and as exact; double ones with their error.
 template <typename T>
 struct WideSum;
@@ -158,6 +156,57 @@ struct WideSum<double> {
   SOFTMAX_HD void add(const WideSum &other) { value.add(other.value); }
   SOFTMAX_HD void times(Split<double> units) { value.times(units); }
   SOFTMAX_HD CompensatedSum<double> compensated() const { return value; }
+};
+
+// a + b rounded towards zero, both of them positive and a the larger.
+SOFTMAX_HD double add_towards_zero(double a, double b) {
+#if defined(__CUDA_ARCH__)
+  return __dadd_rz(a, b);
+#else
+  const Split<double> sum = two_sum(a, b);
+  return sum.lo < 0.0 ? float_of(bits_of(sum.hi) - 1) : sum.hi;
+#endif
+}
+
+// Softmax: the sum of a lane's terms, each at most 2^(1/2) units, no more than 700 of them. It has
+// no order: a term is cut to a multiple of a step, whatever is there already, and of multiples
+// nothing is rounded, here or where 32 lanes' sums are added to each other. A row's sum is at least
+// 2^(-1/2) units and a run has less than 2^11 terms, so that all the cuts together are below 2^-29
+// of it. (To the nearest multiple would not do: which of two that are as near depends on the sum.)
+//
+// The sum begins at 1.5 * 2^52 steps, where a double has nothing but their multiples.
+constexpr double kSumStep = 0x1p64 * 0x1p-41;
+
+template <typename T>
+class GridSum;
+template <>
+class GridSum<float> {
+ public:
+  SOFTMAX_HD void add(float term) { value_ = add_towards_zero(value_, double(term)); }
+  SOFTMAX_HD WideSum<float> sum() const { return {value_ - kStart}; }
+
+ private:
+  static constexpr double kStart = 0x1.8p52 * kSumStep;
+  double value_ = kStart;
+};
+// What is cut off goes to a sum of its own, of steps so much smaller.
+template <>
+class GridSum<double> {
+ public:
+  SOFTMAX_HD void add(double term) {
+    const double next = add_towards_zero(high_, term);
+    low_ = add_towards_zero(low_, term - (next - high_));
+    high_ = next;
+  }
+  SOFTMAX_HD WideSum<double> sum() const {
+    return {CompensatedSum<double>::of(two_sum(high_ - kStart, low_ - kLowStart))};
+  }
+
+ private:
+  static constexpr double kStart = 0x1.8p52 * kSumStep;
+  static constexpr double kLowStart = kStart * 0x1p-41;
+  double high_ = kStart;
+  double low_ = kLowStart;
 };
 
 // exp(what the terms of a part are against - what those of the row are) in units, as a part is

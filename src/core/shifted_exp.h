@@ -47,7 +47,9 @@ SOFTMAX_HD float power_of_two_fraction(float f) {
 template <typename T>
 class ShiftedExp {  // float64
  public:
-  static constexpr int kTermsTogether = 4;  // of a sum, without compensation between them
+  // So many terms are added to each other before they join a sum.
+  static constexpr int kTermsTogether = 4;
+  static constexpr bool kIsCoarse = false;
 
   SOFTMAX_HD ShiftedExp() : ShiftedExp(Limits<T>::lowest()) {}
   SOFTMAX_HD explicit ShiftedExp(T reference, T correction = T(0))
@@ -94,6 +96,7 @@ template <>
 class ShiftedExp<float> {
  public:
   static constexpr int kTermsTogether = 4;
+  static constexpr bool kIsCoarse = false;
 
   SOFTMAX_HD ShiftedExp() : ShiftedExp(Limits<float>::lowest()) {}
   SOFTMAX_HD explicit ShiftedExp(float reference, float correction = 0.0f)
@@ -198,6 +201,7 @@ SOFTMAX_HD float coarse_log2(float value) {
 class CoarseExp {
  public:
   static constexpr int kTermsTogether = 8;
+  static constexpr bool kIsCoarse = true;  // rounding in a sum of few is less than a term is off
 
   SOFTMAX_HD CoarseExp() : CoarseExp(Limits<float>::lowest()) {}
   SOFTMAX_HD explicit CoarseExp(float reference, float /*correction*/ = 0.0f)

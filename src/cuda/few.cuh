@@ -3,9 +3,9 @@
 //
 // A few rows in L2 wait for the trip there, for one instruction after another, and for code that is
 // fetched for the first time. So the code is short, and the packs of a row are worked on by as many
-// threads; only a run's sum is taken in the order of warp.cuh, tile.cuh and block.cuh: its terms
-// are exchanged in shared memory, from where the lanes that would have held them add them. All else
-// is the same functions of the same numbers.
+// threads. Where a run's sum has an order (not of softmax's exact terms: GridSum), it is that of
+// warp.cuh, tile.cuh and block.cuh: terms are exchanged in shared memory, from where the lanes that
+// would have held them add them. All else is the same functions of the same numbers.
 //
 // A block has as many threads as the row has words there, those of its last run that do not exist
 // included, and at least a warp.
@@ -148,6 +148,31 @@ template <typename X, typename Y>
 using FewPack = std::conditional_t<sizeof(Y) == 2, FewRawPack<X>, FewTermPack<X>>;
 
 // ---- a run's sum ----
+
+template <int kCols>
+constexpr int kFewSumBits = unit_bits(kCols);
+
+// Of terms whose sum has no order: the run's part by its `warps`, eight at most, of which this is
+// number `warp`, in every lane. `sums` is the run's own, in shared memory; `barrier` is that of all
+// who share it.
+template <typename T, int kCols, typename Barrier>
+__device__ __forceinline__ RowPart<T> sum_of_run(T max, const T (&term)[kCols], int warp, int warps,
+                                                 WideSum<T> *sums, Barrier barrier) {
+  constexpr int kLanes = kFewMostWords / kWarpThreads;
+  GridSum<T> own;
+#pragma unroll
+  for (const T t : term) own.add(t);
+  RowPart<T> part = RowPart<T>::of(max);
+  part.others = own.sum();
+  part = warp_part<kFewSumBits<kCols>>(part, false);
+  if (warps == 1) return part;
+  const int lane = static_cast<int>(threadIdx.x % kWarpThreads);
+  if (lane == 0) sums[warp] = part.others;
+  barrier();
+  part.others = {};
+  if (lane % kLanes < warps) part.others = sums[lane % kLanes];
+  return lanes_part(part, false, kLanes);
+}
 
 // The terms of a block, a slot a pack; and in log-softmax the ones of each.
 template <typename X, typename Y, bool kIsLog>
@@ -327,23 +352,29 @@ __global__ void __launch_bounds__(kFewMostWords, 1) few_kernel(RowArgs args) {
                                                                  : -Limits<Acc>::infinity());
   }
 
-  const FewTerms<X, Y, kIsLog> terms(terms_memory);
+  // Every warp for itself, or of several runs one warp each, and those on all four schedulers.
+  const bool is_one_run = !is_cut || warps <= kFewRunWarps;
+  const bool is_own_run = is_one_run || ((warp ^ run) & (kFewRunWarps - 1)) == 0;
+  RowPart<Acc> part = RowPart<Acc>::of(max);
+  Split<Acc> scale = {sum_unit<Acc>(), Acc(0)};
   {
     Acc term[kCols];
     Acc ones = Acc(0);
     pack.template make_terms<kIsLog>(max, term, &ones);
-    terms.put(static_cast<int>(threadIdx.x), term, ones);
+    if constexpr (kIsLog || Pack::kHasOrder) {
+      const FewTerms<X, Y, kIsLog> terms(terms_memory);
+      terms.put(static_cast<int>(threadIdx.x), term, ones);
+      run_barrier(is_cut, run);
+      if (is_own_run) {
+        part = terms.sum(first_warp * kWarpThreads, max, args.row_lanes, args.packs, is_cut);
+      }
+    } else {
+      part = sum_of_run(max, term, warp - first_warp, is_cut ? kFewRunWarps : warps,
+                        reinterpret_cast<WideSum<Acc> *>(terms_memory) + first_warp,
+                        [&] { run_barrier(is_cut, run); });
+    }
   }
-  run_barrier(is_cut, run);
-
-  // Every warp for itself, or of several runs one warp each, and those on all four schedulers.
-  const bool is_one_run = !is_cut || warps <= kFewRunWarps;
-  RowPart<Acc> part = RowPart<Acc>::of(max);
-  Split<Acc> scale = {sum_unit<Acc>(), Acc(0)};
-  if (is_one_run || ((warp ^ run) & (kFewRunWarps - 1)) == 0) {
-    part = terms.sum(first_warp * kWarpThreads, max, args.row_lanes, args.packs, is_cut);
-    if (!is_one_run && lane == 0) parts[run] = part;
-  }
+  if (!is_one_run && is_own_run && lane == 0) parts[run] = part;
   if (!is_one_run) {
     __syncthreads();
     part = merge_few<kIsLog>(parts, static_cast<int>(blockDim.x / kFewRunThreads), run,

@@ -18,7 +18,7 @@ SPILLING = (
     ("13column_kernel", 192), ("18held_column_kernel", 216), ("19general_rows_kernel", 304),
     ("20general_stats_kernel", 192), ("25general_persistent_kernel", 152),
     ("19general_wide_kernel", 144), ("23general_backward_kernel", 192),
-    ("11grid_kernel", 168), ("14cluster_kernel", 120), ("12block_kernelIdd", 192),
+    ("11grid_kernel", 176), ("14cluster_kernel", 120), ("12block_kernelIdd", 200),
     ("12block_kernelI6__halff", 80), ("12block_kernelI13__nv_bfloat16f", 80),
     ("18grid_lagged_kernelI6__halff", 80), ("18grid_lagged_kernelI13__nv_bfloat16f", 80),
 )

@@ -160,12 +160,14 @@ void check_order() {
 }  // namespace
 
 TEST_CASE("a window's terms are added in the order of columns at every shift", "[held]") {
-  // Chains of four, as of exact terms, and of all packs, as of coarse ones.
+  // Chains of two, as of exact terms, of four, and of all packs, as of coarse ones.
   check_order<8, 1, 1>();
   check_order<8, 2, 2>();
   check_order<8, 4, 4>();
   check_order<8, 8, 8>();
   check_order<8, 8, 4>();
+  check_order<8, 4, 2>();
+  check_order<4, 8, 2>();
   check_order<4, 1, 4>();
   check_order<4, 2, 4>();
   check_order<4, 4, 4>();

@@ -13,6 +13,7 @@ class CoarseTermPacks {
   static constexpr int kCols = kPackCols<X>;
   static constexpr int kStored = kPacks;
   static constexpr int kTermsTogether = CoarseTerms::kTermsTogether * kPacks;
+  static constexpr bool kHasOrder = true;  // softmax's sum: see TermPacks
   using Acc = float;
   using Sums = PositionSums<float, kCols, kPacks, kPacks>;
   static constexpr float kNearLimit = kCoarseNearLimit;

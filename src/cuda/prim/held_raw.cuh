@@ -5,6 +5,41 @@
 
 namespace softmax {
 
+// Log-softmax: how many elements equal the maximum, two at a time.
+template <typename X>
+class MaxCount {
+ public:
+  // Of -inf none do: there is no term then.
+  __device__ __forceinline__ explicit MaxCount(float max)
+      : max_(max < Limits<float>::lowest() ? kNan : RawElements<X>::pack(max, max)) {}
+
+  // The pack with -inf instead of those.
+  __device__ __forceinline__ RawPack without(const RawPack &raw) {
+    constexpr std::uint32_t kMinusInf = RawElements<X>::kMinusInf[0];
+    RawPack others;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const std::uint32_t equal = pair_equal_mask<Pair>(raw.part[i], max_);
+      others.part[i] = (raw.part[i] & ~equal) | (kMinusInf & equal);
+      masks_ += equal;
+    }
+    return others;
+  }
+  __device__ __forceinline__ float count() const {
+    // Each mask's halves are 0 or -1, of 16 bits: the lower ones' sum comes first.
+    const std::uint32_t lower = (0u - masks_) & 0xffffu;
+    const std::uint32_t upper = ((0u - (masks_ + lower)) >> 16) + lower;
+    return static_cast<float>(lower + (upper & 0xffffu));
+  }
+
+ private:
+  using Pair = typename RawElements<X>::Pair;
+  static constexpr std::uint32_t kNan = 0x7fff7fffu;
+
+  std::uint32_t max_;
+  std::uint32_t masks_ = 0;
+};
+
 template <typename X, int kPacks, bool kIsWindow>
 class RawPacks {
  public:
@@ -12,6 +47,7 @@ class RawPacks {
   static constexpr int kCols = kPackCols<X>;
   static constexpr int kStored = kIsWindow ? kPacks + 1 : kPacks;
   static constexpr int kTermsTogether = CoarseTerms::kTermsTogether * kPacks;
+  static constexpr bool kHasOrder = true;  // softmax's sum: see TermPacks
   using Acc = float;
   // Rounding in a sum of so few terms is less than their own errors.
   using Sums = PositionSums<float, kCols, kPacks, kPacks>;
@@ -42,13 +78,19 @@ class RawPacks {
                                             Sums *sums, RowPart<float> *part) const {
     if (is_log) {
       const CoarseExp exp(finite_reference(max));
-      const auto make = [&](const float(&value)[kCols], float(&term)[kCols]) {
-        terms_apart(value, exp, term, &part->ones);
+      MaxCount<X> maxima(max);
+      const auto make = [&](const RawPack &raw, float(&term)[kCols]) {
+        float value[kCols];
+        unpack<X>(maxima.without(raw), value);
+        exp.times(value, sum_unit<float>(), term);
       };
       add_each(places, make, sums, part);
+      part->ones = maxima.count() * sum_unit<float>();
     } else {
       const CoarseTerms terms(max);
-      const auto make = [&](const float(&value)[kCols], float(&term)[kCols]) {
+      const auto make = [&](const RawPack &raw, float(&term)[kCols]) {
+        float value[kCols];
+        unpack<X>(raw, value);
         terms.make(value, term);
       };
       with_places<kPacks>(places, [&](const auto &some) { add_each(some, make, sums, part); });
@@ -94,17 +136,13 @@ class RawPacks {
   }
 
  private:
-  // Adds what make(value, term) makes of each pack's values.
+  // Adds what make(raw, term) makes of each pack.
   template <typename SomePlaces, typename Make>
   __device__ __forceinline__ void add_each(const SomePlaces &places, Make make, Sums *sums,
                                            RowPart<float> *part) const {
     const auto add = [&](int pack, const RawPack &raw) {
-      float value[kCols];
       float term[kCols] = {};
-      if (places.has(pack)) {
-        unpack<X>(raw, value);
-        make(value, term);
-      }
+      if (places.has(pack)) make(raw, term);
       add_pack<kIsWindow, kTermsTogether>(pack, places, term, sums, part);
     };
 #pragma unroll

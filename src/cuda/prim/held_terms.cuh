@@ -7,7 +7,6 @@ namespace softmax {
 
 // ShiftedExp<float> of a reference that is far from 0.
 struct FarExp {
-  static constexpr int kTermsTogether = ShiftedExp<float>::kTermsTogether;
   const ShiftedExp<float> &exp;
 
   __device__ __forceinline__ float reference() const { return exp.reference(); }
@@ -26,8 +25,12 @@ class TermPacks {
   static constexpr int kStored = kIsWindow ? kPacks + 1 : kPacks;
   using Acc = AccOf<X>;
   using Exp = ShiftedExp<Acc>;
-  // In float64 what rounding takes from a sum of four shows in results that are held to 4 ulp.
-  static constexpr int kTermsTogether = sizeof(Acc) == 8 ? 2 : Exp::kTermsTogether;
+  // Log-softmax's: its sum leaves out the maximum's own terms and may be as small as it likes,
+  // where a grid would be too coarse. What rounding takes from a sum of four shows in results that
+  // are held to 4 ulp; of 16-bit elements, eight a pack, there are not registers for less.
+  static constexpr int kTermsTogether = sizeof(X) == 2 ? 4 : 2;
+  // Softmax's has no order.
+  static constexpr bool kHasOrder = false;
   using Sums = PositionSums<Acc, kCols, kPacks, kTermsTogether>;
   static constexpr float kNearLimit = softmax::kNearLimit;
 
@@ -42,9 +45,9 @@ class TermPacks {
     return tree_max<0, kStored * kCols>(value_);
   }
 
-  // The terms against this maximum, to `sums`, or where packs are no window's to `part`; and in
-  // log-softmax the number of its equals. Softmax needs the
-  // values no more, and keeps the terms; log-softmax does.
+  // The terms against this maximum, to `part`, or where log-softmax has a window to `sums`; and in
+  // log-softmax the number of its equals. Softmax needs the values no more, and keeps the terms;
+  // log-softmax does.
   __device__ __forceinline__ void add_terms(Acc max, bool is_log, const Places &places, Sums *sums,
                                             RowPart<Acc> *part) {
     if (max == -Limits<Acc>::infinity()) {
@@ -58,35 +61,42 @@ class TermPacks {
       } else if (is_log) {
         const Exp exp(max);
         each_pack(places, [&](int pack, int at) {
-          Acc value[kCols], term[kCols];
-          copy(at, value);
-          near_terms_apart(value, exp, term, &part->ones);
+          Acc term[kCols] = {};
+          if (places.has(pack)) {
+            Acc value[kCols];
+            copy(at, value);
+            near_terms_apart(value, exp, term, &part->ones);
+          }
           add_pack<kIsWindow, kTermsTogether>(pack, places, term, sums, part);
         });
       } else {
         const NearTerms terms(max);
+        GridSum<Acc> sum;
         with_places<kPacks>(places, [&](const auto &some) {
           each_pack(some, [&](int pack, int at) {
-            Acc term[kCols] = {};
-            if (some.has(pack)) {
-              copy(at, term);
+            if (!some.has(pack)) return;
+            Acc term[kCols];
+            copy(at, term);
 #pragma unroll
-              for (int i = 0; i < kCols; ++i) term[i] = terms(term[i]);
-              keep(at, term);
-            }
-            add_pack<kIsWindow, kTermsTogether>(pack, some, term, sums, part);
+            for (Acc &t : term) t = terms(t);
+            keep(at, term);
+#pragma unroll
+            for (const Acc t : term) sum.add(t);
           });
         });
+        part->others = sum.sum();
       }
     } else {
       const Exp exp(finite_reference(max));
+      GridSum<Acc> sum;
       each_pack(places, [&](int pack, int at) {
         if (is_log) {
           add_apart(exp, pack, at, places, sums, part);
         } else {
-          take_terms(exp, pack, at, places, sums, part);
+          take_terms(exp, at, &sum);
         }
       });
+      if (!is_log) part->others = sum.sum();
     }
   }
 
@@ -164,13 +174,20 @@ class TermPacks {
   // and as good as one.
   __device__ __forceinline__ void add_far(const Exp &exp, bool is_log, const Places &places,
                                           Sums *sums, RowPart<Acc> *part) {
+    // Two loops: with the sums of both in one, registers spilled.
+    if (is_log) {
+      each_turned([&](int pack) { add_apart(FarExp{exp}, pack, 0, places, sums, part); });
+    } else {
+      GridSum<Acc> sum;
+      each_turned([&](int) { take_terms(FarExp{exp}, 0, &sum); });
+      part->others = sum.sum();
+    }
+  }
+  template <typename Use>
+  __device__ __forceinline__ void each_turned(Use use) {
 #pragma unroll 1
     for (int pack = 0; pack < kStored; ++pack) {
-      if (is_log) {
-        add_apart(FarExp{exp}, pack, 0, places, sums, part);
-      } else {
-        take_terms(FarExp{exp}, pack, 0, places, sums, part);
-      }
+      use(pack);
       turn();
     }
   }
@@ -195,13 +212,13 @@ class TermPacks {
     add_pack<kIsWindow, kTermsTogether>(pack, places, term, sums, part);
   }
   template <typename AnyExp>
-  __device__ __forceinline__ void take_terms(const AnyExp &exp, int pack, int at,
-                                             const Places &places, Sums *sums, RowPart<Acc> *part) {
+  __device__ __forceinline__ void take_terms(const AnyExp &exp, int at, GridSum<Acc> *sum) {
     Acc term[kCols];
     copy(at, term);
     exp.times(term, sum_unit<Acc>(), term);
     keep(at, term);
-    add_pack<kIsWindow, kTermsTogether>(pack, places, term, sums, part);
+#pragma unroll
+    for (const Acc t : term) sum->add(t);
   }
 
   Acc value_[kStored * kCols];

@@ -102,6 +102,12 @@ __device__ __forceinline__ std::uint32_t pair_max(std::uint32_t a, std::uint32_t
   return part_of(__hmax2_nan(pair_of<Pair>(a), pair_of<Pair>(b)));
 }
 
+// All ones where the two are equal.
+template <typename Pair>
+__device__ __forceinline__ std::uint32_t pair_equal_mask(std::uint32_t a, std::uint32_t b) {
+  return __heq2_mask(pair_of<Pair>(a), pair_of<Pair>(b));
+}
+
 template <>
 struct RawElements<__half> {
   using Pair = __half2;

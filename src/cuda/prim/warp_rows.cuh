@@ -96,8 +96,10 @@ struct WarpRows {
     typename Held::Sums sums = {};
     held[r].add_terms(max, is_log, places(r), &sums, &part);
     if constexpr (kIsWindow) {
-      to_canonical<kCols / 2>(shift[r], &sums);
-      sums.template add_to<Held::kTermsTogether>(part.others);
+      if (is_log || Held::kHasOrder) {
+        to_canonical<kCols / 2>(shift[r], &sums);
+        sums.template add_to<Held::kTermsTogether>(part.others);
+      }
     }
     return part;
   }
