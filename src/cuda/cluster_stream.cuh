@@ -122,12 +122,19 @@ __device__ __forceinline__ void run_stream(const RowArgs &args) {
 #endif
 }
 
-// So many registers do, mostly without a spill, and two blocks of ten warps find room on a
-// multiprocessor then. Left to itself the compiler takes 128, and there is room for one.
-constexpr int kStreamRegisters = 96;
+template <typename X, typename Y, int kPacks, RowAccess access, bool kIsLog>
+__global__ void __launch_bounds__(kStreamThreads, 1) cluster_stream_kernel(RowArgs args) {
+  run_stream<X, Y, kPacks, access, kIsLog>(args);
+}
+
+// The same with fewer registers: two blocks of ten warps find room on a multiprocessor then, in
+// place of one. For those which do with them; others spill, and are slower by a tenth and more.
+constexpr int kStreamFewRegisters = 96;
+template <typename Y, RowAccess access>
+constexpr bool kDoesWithFewRegisters = (sizeof(Y) == 4) == (access != RowAccess::kWindow);
 
 template <typename X, typename Y, int kPacks, RowAccess access, bool kIsLog>
-__global__ void __maxnreg__(kStreamRegisters) cluster_stream_kernel(RowArgs args) {
+__global__ void __maxnreg__(kStreamFewRegisters) cluster_stream_few_registers_kernel(RowArgs args) {
   run_stream<X, Y, kPacks, access, kIsLog>(args);
 }
 
