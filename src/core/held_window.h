@@ -1,5 +1,5 @@
 // Rows in registers as memory's own aligned words: which elements of which words are a run's, and
-// sums of its terms whose order is the columns' wherever the run begins.
+// sums of its coarse terms whose order is the columns' wherever the run begins.
 //
 // A run of `cols` columns begins `shift` elements past a 16-byte boundary. Its window is words of
 // memory from that boundary on: word w is held by member w % lanes as its pack w / lanes, and has
@@ -64,33 +64,24 @@ SOFTMAX_HD bool window_is_inside(int cols, int before, int after, int word_cols)
 
 // ---- sums ----
 
-// The terms at each position of a member's packs, added pack after pack, at most kChain of them in
-// one sum. Packs are added in order.
-template <typename T, int kCols, int kPacks, int kChain>
+// The coarse terms at each position of a member's packs, added pack after pack. (Exact terms have
+// sums without an order: GridSum.) Packs are added in order.
+template <typename T, int kCols, int kPacks>
 struct PositionSums {
-  static constexpr int kGroupPacks = kPacks < kChain ? kPacks : kChain;
-  static constexpr int kGroups = kPacks / kGroupPacks;
+  T sum[kCols];
 
-  T sum[kGroups][kCols];
-
-  // Of a run that is whole words, to `total` as soon as a group is complete.
-  template <int kTogether, typename Sum>
-  SOFTMAX_HD void add_words(int pack, const T (&term)[kCols], Sum &total) {
+  // Of a run that is whole words.
+  SOFTMAX_HD void add_words(int pack, const T (&term)[kCols]) {
     SOFTMAX_UNROLL
-    for (int i = 0; i < kCols; ++i) {
-      sum[0][i] = pack % kGroupPacks == 0 ? term[i] : sum[0][i] + term[i];
-    }
-    if (pack % kGroupPacks == kGroupPacks - 1) add_group<kTogether>(0, total);
+    for (int i = 0; i < kCols; ++i) sum[i] = pack == 0 ? term[i] : sum[i] + term[i];
   }
-
-  // The same by halves of packs, from the first on as far as there are any: `sum` begins at 0. Then
-  // add_to.
+  // The same by halves of packs, from the first on as far as there are any: `sum` begins at 0.
   template <int kHalf>
   SOFTMAX_HD void add_half(int pack, int half, const T (&term)[kHalf]) {
     SOFTMAX_UNROLL
     for (int i = 0; i < kHalf; ++i) {
-      T &to = sum[pack / kGroupPacks][half * kHalf + i];
-      to = pack % kGroupPacks == 0 ? term[i] : to + term[i];
+      T &to = sum[half * kHalf + i];
+      to = pack == 0 ? term[i] : to + term[i];
     }
   }
   // Of a window, whose pack kPacks is the tail. The first `foreign` elements of a pack are
@@ -98,35 +89,21 @@ struct PositionSums {
   // the first term changes nothing, and nor does adding 0: terms are not negative.
   SOFTMAX_HD void add_window(int pack, int foreign, const T (&term)[kCols]) {
     SOFTMAX_UNROLL
-    for (int g = 0; g < kGroups; ++g) {
-      const bool is_first = pack == g * kGroupPacks;
-      const bool is_next = pack == (g + 1) * kGroupPacks;  // of the next group, or the tail
-      if (!is_next && pack / kGroupPacks != g) continue;
-      SOFTMAX_UNROLL
-      for (int i = 0; i < kCols; ++i) {
-        if (is_first) {
-          sum[g][i] = i < foreign ? T(0) : term[i];
-        } else if (is_next) {
-          sum[g][i] += i < foreign ? term[i] : T(0);
-        } else {
-          sum[g][i] += term[i];
-        }
+    for (int i = 0; i < kCols; ++i) {
+      if (pack == 0) {
+        sum[i] = i < foreign ? T(0) : term[i];
+      } else if (pack == kPacks) {
+        sum[i] += i < foreign ? term[i] : T(0);
+      } else {
+        sum[i] += term[i];
       }
     }
   }
 
-  // What is in canonical places, to `total`: kTogether terms in T first.
-  template <int kTogether, typename Sum>
+  // What is in canonical places, to `total`, by a tree.
+  template <typename Sum>
   SOFTMAX_HD void add_to(Sum &total) {
-    SOFTMAX_UNROLL
-    for (int g = 0; g < kGroups; ++g) add_group<kTogether>(g, total);
-  }
-
- private:
-  template <int kTogether, typename Sum>
-  SOFTMAX_HD void add_group(int group, Sum &total) {
-    constexpr int kPositions = kTogether > kGroupPacks ? kTogether / kGroupPacks : 1;
-    add_terms<kPositions>(total, sum[group]);
+    add_terms<kCols>(total, sum);
   }
 };
 

@@ -1,20 +1,20 @@
 // The (max, sum) of a row or a part of one in the read-once kernels, which know a maximum before
 // they take exponentials; for host and device alike.
 //
-// Softmax. Terms are kept against a power of two, 2^R with R the integer nearest to max * log2(e),
-// not against e^max: the factor between the two, the same for every term of a row, falls out of
-// term / sum. It saves a third of the arithmetic of a term, and parts with different maxima merge
-// exactly, their references being powers of two apart. Where |max| is too large for that ("far"),
-// terms are against e^max as elsewhere.
+// Terms are against a power of two, 2^R with R the integer nearest to max * log2(e), not against
+// e^max: the factor between the two, the same for every term of a row, falls out of term / sum. It
+// saves a third of the arithmetic of a term, and parts with different maxima merge exactly, their
+// references being powers of two apart. Where |max| is too large for that ("far"), terms are
+// against e^max as elsewhere.
 //
-// Log-softmax needs the sum against e^max itself, and the elements that equal the maximum apart.
+// Log-softmax needs the sum without the maximum's own term, and that against e^max, once a row.
 #pragma once
 
 #include "core/numerics.h"
 
 namespace softmax {
 
-// ---- terms in softmax ----
+// ---- terms ----
 
 // False for a NaN or an infinity. There is no near float64.
 SOFTMAX_HD bool is_near(float max, float limit) { return max > -limit && max < limit; }
@@ -87,6 +87,14 @@ class CoarseTerms {
       }
     }
   }
+  // The same to the bit without the question, which costs registers: a subtraction more.
+  template <int kCount>
+  SOFTMAX_HD void make_unasked(const float (&x)[kCount], float (&term)[kCount]) const {
+    SOFTMAX_UNROLL
+    for (int i = 0; i < kCount; ++i) {
+      term[i] = coarse_power_of_two(fmaf(x[i] - reference_, CoarseExp::kLog2E, offset_));
+    }
+  }
 
  private:
   bool is_near_;
@@ -137,6 +145,7 @@ struct WideSum<float> {
 
   SOFTMAX_HD void add(float term) { value += double(term); }
   SOFTMAX_HD void add(const WideSum &other) { value += other.value; }
+  SOFTMAX_HD bool is_below(float limit) const { return value < double(limit); }
   SOFTMAX_HD void times(Split<float> units) {
     value *= (double(units.hi) + double(units.lo)) * 0x1p-64;
   }
@@ -154,6 +163,7 @@ struct WideSum<double> {
 
   SOFTMAX_HD void add(double term) { value.add(term); }
   SOFTMAX_HD void add(const WideSum &other) { value.add(other.value); }
+  SOFTMAX_HD bool is_below(double limit) const { return value.hi < limit; }
   SOFTMAX_HD void times(Split<double> units) { value.times(units); }
   SOFTMAX_HD CompensatedSum<double> compensated() const { return value; }
 };
@@ -168,11 +178,11 @@ SOFTMAX_HD double add_towards_zero(double a, double b) {
 #endif
 }
 
-// Softmax: the sum of a lane's terms, each at most 2^(1/2) units, no more than 700 of them. It has
-// no order: a term is cut to a multiple of a step, whatever is there already, and of multiples
-// nothing is rounded, here or where 32 lanes' sums are added to each other. A row's sum is at least
-// 2^(-1/2) units and a run has less than 2^11 terms, so that all the cuts together are below 2^-29
-// of it. (To the nearest multiple would not do: which of two that are as near depends on the sum.)
+// The sum of a lane's terms, each at most 2^(1/2) units, no more than 700 of them. It has no order:
+// a term is cut to a multiple of a step, whatever is there already, and of multiples nothing is
+// rounded, here or where 32 lanes' sums are added to each other. A row's sum is at least 2^(-1/2)
+// units and a run has less than 2^11 terms, so that all the cuts together are below 2^-29 of it.
+// (To the nearest multiple would not do: which of two that are as near depends on the sum.)
 //
 // The sum begins at 1.5 * 2^52 steps, where a double has nothing but their multiples.
 constexpr double kSumStep = 0x1p64 * 0x1p-41;
@@ -209,6 +219,23 @@ class GridSum<double> {
   double low_ = kLowStart;
 };
 
+// The term of a near maximum itself, bit for bit; of others the unit.
+SOFTMAX_HD float own_term(float max, float limit) {
+  return is_near(max, limit) ? NearTerms(max)(max) : sum_unit<float>();
+}
+SOFTMAX_HD double own_term(double, float) { return sum_unit<double>(); }
+
+// exp(what terms are against - max) in units, not rounded: 2^-f, where max is R + f in powers of
+// two as NearTerms has it.
+SOFTMAX_HD Split<float> reference_scale(float max, float limit) {
+  if (!is_near(max, limit)) return {sum_unit<float>(), 0.0f};
+  constexpr float kLog2E = 0x1.715476p+0f;
+  constexpr float kLog2ELow = 0x1.4ae0cp-26f;
+  const float f = fmaf(max, kLog2ELow, fmaf(max, kLog2E, -reference_exponent(max)));
+  const Split<float> power = unrounded_power_of_two_fraction(-f);
+  return {power.hi * sum_unit<float>(), power.lo * sum_unit<float>()};
+}
+
 // exp(what the terms of a part are against - what those of the row are) in units, as a part is
 // brought to a row's maximum. `limit` says which maxima are near.
 SOFTMAX_HD Split<float> part_scale(float part_max, float row_max, float limit) {
@@ -236,7 +263,7 @@ SOFTMAX_HD Split<double> part_scale(double part_max, double row_max, float) {
 template <typename T>
 struct alignas(4 * sizeof(T)) RowPart {
   T max;
-  T ones;  // log-softmax: how many elements equal the maximum, in units; they are not in the others
+  T ones;  // log-softmax: elements that equal the maximum and are not in the others, in units
   WideSum<T> others;
 
   static SOFTMAX_HD RowPart of(T max) { return {max, T(0), {}}; }
@@ -246,19 +273,31 @@ struct alignas(4 * sizeof(T)) RowPart {
     ones += other.ones;
     others.add(other.others);
   }
-  // Against a larger maximum: its own ones are terms like any other then. Equal maxima are not
+  // Against a larger maximum: the ones are terms like any other then. Equal maxima are not
   // subtracted: they may be infinite.
-  SOFTMAX_HD void rescale(T new_max, float limit, bool is_log) {
+  SOFTMAX_HD void rescale(T new_max, float limit) {
     if (max == new_max) return;
-    rescale_by(new_max, is_log ? exp_in_units(raw_difference(finite_reference(max),
-                                                             finite_reference(new_max)))
-                               : part_scale(max, new_max, limit));
-  }
-  SOFTMAX_HD void rescale_by(T new_max, Split<T> scale) {
-    others.add(ones);
-    others.times(scale);
+    if (ones != T(0)) others.add(ones_as_terms(limit));
+    others.times(part_scale(max, new_max, limit));
     ones = T(0);
     max = new_max;
+  }
+  SOFTMAX_HD T ones_as_terms(float limit) const { return ones * 0x1p-64f * own_term(max, limit); }
+
+  // Log-softmax: one of the maximum's own terms out of a sum of all. False where too little is left
+  // of that sum's digits: none of the others is near the maximum then, and their sum is taken
+  // against the largest of them instead, as `below`, the terms of what is larger being that one's.
+  SOFTMAX_HD bool take_max_out(float limit) {
+    if (!(max >= Limits<T>::lowest())) return true;
+    ones = sum_unit<T>();
+    others.add(-own_term(max, limit));
+    return !others.is_below(sum_unit<T>() / 16);
+  }
+  SOFTMAX_HD void take_others_from(RowPart below, float limit) {
+    below.others.add(-own_term(below.max, limit));
+    const bool any = below.max >= Limits<T>::lowest();
+    below.rescale(max, limit);
+    others = any ? below.others : WideSum<T>();
   }
 };
 
@@ -266,20 +305,23 @@ struct alignas(4 * sizeof(T)) RowPart {
 // the correction has what a reciprocal lacks. A row without an element above -inf is NaN, or with
 // empty_is_zero 0 (log: -inf).
 template <typename T>
-SOFTMAX_HD RowFactors<T> finish(const RowPart<T> &part, bool empty_is_zero, bool is_log) {
+SOFTMAX_HD RowFactors<T> finish(const RowPart<T> &part, float limit, bool empty_is_zero,
+                                bool is_log) {
   constexpr T kFromUnit = T(0x1p-64);
-  const CompensatedSum<T> others = part.others.compensated();
   const T nan = Limits<T>::infinity() - Limits<T>::infinity();
   // Where the maximum is +inf its own term is inf - inf.
   const bool is_nan = !(part.max < Limits<T>::infinity());
   const bool is_empty = part.max < Limits<T>::lowest();
   RowFactors<T> row = {finite_reference(part.max), T(0), T(0), T(0)};
   if (is_log) {
-    CompensatedSum<T> rest = others;
+    WideSum<T> others = part.others;
+    if constexpr (sizeof(T) == 4) others.times(reference_scale(part.max, limit));
+    CompensatedSum<T> rest = others.compensated();
     rest.add(part.ones - sum_unit<T>());
     const T log_sum = log_1_plus((rest.hi + rest.lo) * kFromUnit);
     row.log_sum = is_empty ? (empty_is_zero ? T(0) : nan) : is_nan ? nan : log_sum;
   } else {
+    const CompensatedSum<T> others = part.others.compensated();
     const T hi = others.hi * kFromUnit;
     const T inverse = near_reciprocal(hi);
     const T residual = fused_multiply_add(-inverse, hi, T(1));

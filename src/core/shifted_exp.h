@@ -27,21 +27,27 @@ SOFTMAX_HD float max_or_nan(float a, float b) {
 
 SOFTMAX_HD double max_or_nan(double a, double b) { return a < b || b != b ? b : a; }
 
-// So far below the reference a float32 term adds nothing to a result of 0 either: see exp_times.
-constexpr float kNoTermBelow = 130.0f;
-
 // Below this references are moderate: exponents relative to powers of two are exact.
 constexpr float kNearLimit = 16384.0f;
 
 // 2^f for |f| of hardly more than 1/2: 1 + f p(f), p of degree 5, 0.16 * 2^-24 off at most.
-SOFTMAX_HD float power_of_two_fraction(float f) {
+SOFTMAX_HD float power_of_two_polynomial(float f) {
   float p = 0x1.4418e6p-13f;
   p = fmaf(p, f, 0x1.5f104ep-10f);
   p = fmaf(p, f, 0x1.3b2a4ep-7f);
   p = fmaf(p, f, 0x1.c6af62p-5f);
   p = fmaf(p, f, 0x1.ebfbe0p-3f);
   p = fmaf(p, f, 0x1.62e430p-1f);
-  return fmaf(p, f, 1.0f);
+  return p;
+}
+SOFTMAX_HD float power_of_two_fraction(float f) {
+  return fmaf(power_of_two_polynomial(f), f, 1.0f);
+}
+// The same with what its last addition rounds.
+SOFTMAX_HD Split<float> unrounded_power_of_two_fraction(float f) {
+  const float p = power_of_two_polynomial(f);
+  const float hi = fmaf(p, f, 1.0f);
+  return {hi, fmaf(p, f, 1.0f - hi)};
 }
 
 template <typename T>
@@ -144,14 +150,6 @@ class ShiftedExp<float> {
     const float mantissa = power_of_two_fraction(f);
     const std::uint32_t scale_bits = (bits_of(shifted) - kRoundBits + (127u + 64u)) << 23;
     return mantissa * (factor * 0x1p-64f) * float_of(scale_bits);
-  }
-  // In units of 2^-64, by adding to the exponent; for reference - kNoTermBelow <= x <= reference.
-  SOFTMAX_HD float near_in_units(float x) const {
-    constexpr float kRound = 12582912.0f + 64.0f;  // the units' exponent joins k
-    const float shifted = fmaf(x, kLog2E, -log2_) + kRound;
-    float f = fmaf(x, kLog2E, -((shifted - kRound) + high_));
-    f = fmaf(x, kLog2ELow, f - low_);
-    return float_of(bits_of(power_of_two_fraction(f)) + (bits_of(shifted) << 23));
   }
   SOFTMAX_HD float far_times(float x, float factor) const {
     Split<float> d = raw_difference(x, reference_);

@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(
     run.load(x);
 
     const Acc max = warp_max_or_nan(run.max(0));
-    RowPart<Acc> part = warp_part<Run::kSumBits>(run.sum(0, max, args.is_log), args.is_log);
+    RowPart<Acc> part = run.all_lanes(run.sum(0, max, args.is_log), args.is_log);
     const int warps = blockDim.x / kWarpThreads;
     if (warps > 1) {
       if (run.lane == 0) parts[warp] = part;
@@ -56,7 +56,8 @@ __global__ void __launch_bounds__(
       part = merge_lone_parts<Acc, kRunsBits>(warps, Run::Held::kNearLimit, args.is_log,
                                               [&](int i) { return parts[i]; });
     }
-    const RowFactors<Acc> factors = finish(part, args.empty_is_zero, args.is_log);
+    const RowFactors<Acc> factors =
+        finish(part, Run::Held::kNearLimit, args.empty_is_zero, args.is_log);
     run.held[0].finish(
         {factors, part_scale(max, part.max, Run::Held::kNearLimit), unknown_zero(args)},
         args.is_log);

@@ -52,12 +52,13 @@ class StreamedRows {
       const Acc max = warp_max_or_nan(run_.max(0));
       if (rows_ > slots_.count()) ask(turn, first_ + slots_.count() * step_);
       turn.advance(slots_.count());
-      exchange_.post(run_number_, warp_part<Run::kSumBits>(run_.sum(0, max, kIsLog), kIsLog));
+      exchange_.post(run_number_, run_.all_lanes(run_.sum(0, max, kIsLog), kIsLog));
       exchange_.wait();
       const RowPart<Acc> row = merge_parts<Acc, kRunsBits>(
           0, kWarpThreads, args_.row_blocks * warps(), Run::Held::kNearLimit, kIsLog,
           [this](int i) { return exchange_.part(i); });
-      const RowFactors<Acc> factors = finish(row, args_.empty_is_zero, kIsLog);
+      const RowFactors<Acc> factors =
+          finish(row, Run::Held::kNearLimit, args_.empty_is_zero, kIsLog);
       const Split<Acc> scale = part_scale(max, row.max, Run::Held::kNearLimit);
       run_.held[0].finish({factors, scale, unknown_zero(args_)}, kIsLog);
       run_.template store<kHeldStoreHint>(static_cast<Y *>(args_.y) + anew(first_), kIsLog);

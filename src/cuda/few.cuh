@@ -3,9 +3,9 @@
 //
 // A few rows in L2 wait for the trip there, for one instruction after another, and for code that is
 // fetched for the first time. So the code is short, and the packs of a row are worked on by as many
-// threads. Where a run's sum has an order (not of softmax's exact terms: GridSum), it is that of
-// warp.cuh, tile.cuh and block.cuh: terms are exchanged in shared memory, from where the lanes that
-// would have held them add them. All else is the same functions of the same numbers.
+// threads. Where a run's sum has an order (not of exact terms: GridSum), it is that of warp.cuh,
+// tile.cuh and block.cuh: terms are exchanged in shared memory, from where the lanes that would
+// have held them add them. All else is the same functions of the same numbers.
 //
 // A block has as many threads as the row has words there, those of its last run that do not exist
 // included, and at least a warp.
@@ -45,7 +45,8 @@ __device__ __forceinline__ RawPack load_some(const X *from, int step, int left) 
   return raw;
 }
 
-// As TermPacks, but that what is rare is there once for all columns.
+// As TermPacks, with a thread's terms apart from its values, and what is rare there once for all
+// columns.
 template <typename X>
 class FewTermPack : public TermPacks<X, 1, false> {
  public:
@@ -55,21 +56,23 @@ class FewTermPack : public TermPacks<X, 1, false> {
   static constexpr int kCols = Base::kCols;
 
   template <bool kIsLog>
-  __device__ __forceinline__ void make_terms(Acc max, Acc (&term)[kCols], Acc *ones) {
-    Acc value[kCols];
-    this->copy(0, value);
+  __device__ __forceinline__ void make_terms(Acc max, Acc (&term)[kCols]) {
+    this->copy(0, term);
     if constexpr (sizeof(Acc) == 8) {
-      make<kIsLog>(Exp(finite_reference(max)), value, term, ones);
+      Exp(finite_reference(max)).times(term, sum_unit<Acc>(), term);
     } else if (__builtin_expect(!is_near(max, kNearLimit), false)) {
-      make_far<kIsLog>(Exp(finite_reference(max)), value, term, ones);
-    } else if constexpr (kIsLog) {
-      near_terms_apart(value, Exp(max), term, ones);
+      make_terms_in_turn(max, term);
     } else {
       const NearTerms terms(max);
 #pragma unroll
-      for (int i = 0; i < kCols; ++i) term[i] = terms(value[i]);
+      for (Acc &t : term) t = terms(t);
     }
     if constexpr (!kIsLog) this->keep(0, term);
+  }
+  // Against any reference, in place of which larger values count.
+  __device__ __forceinline__ void make_terms_below(Acc reference, Acc (&term)[kCols]) const {
+    this->copy(0, term);
+    make_terms_in_turn(reference, term);
   }
 
   template <bool kIsLog>
@@ -78,29 +81,15 @@ class FewTermPack : public TermPacks<X, 1, false> {
   }
 
  private:
-  template <bool kIsLog, typename AnyExp, int kCount>
-  static __device__ __forceinline__ void make(const AnyExp &exp, const Acc (&value)[kCount],
-                                              Acc (&term)[kCount], Acc *ones) {
-    if constexpr (kIsLog) {
-      terms_apart(value, exp, term, ones);
-    } else {
-      exp.times(value, sum_unit<Acc>(), term);
-    }
-  }
-  template <bool kIsLog>
-  static __device__ __forceinline__ void make_far(const Exp &exp, Acc (&value)[kCols],
-                                                  Acc (&term)[kCols], Acc *ones) {
+  static __device__ __forceinline__ void make_terms_in_turn(Acc reference, Acc (&term)[kCols]) {
+    const AnyTerms<Acc> terms(reference);
 #pragma unroll 1
     for (int turn = 0; turn < kCols; ++turn) {
-      const Acc one[1] = {value[0]};
-      Acc made[1];
-      make<kIsLog>(FarExp{exp}, one, made, ones);
+      Acc one[1] = {term[0] > reference ? reference : term[0]};
+      terms.make(one);
 #pragma unroll
-      for (int i = 1; i < kCols; ++i) {
-        value[i - 1] = value[i];
-        term[i - 1] = term[i];
-      }
-      term[kCols - 1] = made[0];
+      for (int i = 1; i < kCols; ++i) term[i - 1] = term[i];
+      term[kCols - 1] = one[0];
     }
   }
 };
@@ -116,10 +105,11 @@ class FewRawPack : public RawPacks<X, 1, false> {
   __device__ __forceinline__ void make_terms(float max, float (&term)[kCols], float *ones) {
     float value[kCols];
     this->copy(0, value);
+    const CoarseTerms terms(max);
     if constexpr (kIsLog) {
-      terms_apart(value, CoarseExp(finite_reference(max)), term, ones);
+      coarse_terms_apart(max, terms, value, term, ones);
     } else {
-      CoarseTerms(max).make(value, term);
+      terms.make(value, term);
 #pragma unroll
       for (int i = 0; i < kCols; ++i) term_[i] = term[i];
     }
@@ -174,120 +164,78 @@ __device__ __forceinline__ RowPart<T> sum_of_run(T max, const T (&term)[kCols], 
   return lanes_part(part, false, kLanes);
 }
 
-// The terms of a block, a slot a pack; and in log-softmax the ones of each.
+// The terms of a block whose sums have an order, a slot a pack; and in log-softmax the ones of
+// each.
 template <typename X, typename Y, bool kIsLog>
 class FewTerms {
  public:
-  using Acc = AccOf<X>;
   static constexpr int kCols = kPackCols<X>;
-  static constexpr int kSlotWords = kCols * static_cast<int>(sizeof(Acc)) / kWordBytes;
+  static constexpr int kSlotWords = kCols * static_cast<int>(sizeof(float)) / kWordBytes;
 
   // In memory for few_slot_bytes a thread of the block.
   __device__ __forceinline__ explicit FewTerms(uint4 *memory)
-      : words_(memory), ones_(reinterpret_cast<Acc *>(memory + kSlotWords * blockDim.x)) {}
+      : words_(memory), ones_(reinterpret_cast<float *>(memory + kSlotWords * blockDim.x)) {}
 
-  __device__ __forceinline__ void put(int slot, const Acc (&term)[kCols], Acc ones) const {
+  __device__ __forceinline__ void put(int slot, const float (&term)[kCols], float ones) const {
 #pragma unroll
     for (int i = 0; i < kSlotWords; ++i) {
       store_raw<StoreHint::kNone>(words_ + i * blockDim.x + slot,
-                                  RawElements<Acc>::pack(term + i * kPackCols<Acc>));
+                                  RawElements<float>::pack(term + i * kPackCols<float>));
     }
     if constexpr (kIsLog) ones_[slot] = ones;
   }
 
   // As WarpRows::sum and what follows it: the part of the run whose first slot is `first`, each of
   // `lanes` having `packs`, by a whole warp, in every lane.
-  __device__ __forceinline__ RowPart<Acc> sum(int first, Acc max, int lanes, int packs,
-                                              bool is_cut) const {
-    RowPart<Acc> part = RowPart<Acc>::of(max);
+  __device__ __forceinline__ RowPart<float> sum(int first, float max, int lanes, int packs,
+                                                bool is_cut) const {
+    RowPart<float> part = RowPart<float>::of(max);
     int slot = first + (static_cast<int>(threadIdx.x) & (lanes - 1));
-    Acc sum[kCols] = {};
-    // In groups as PositionSums has them. Where lanes have fewer packs than a group there are few
-    // enough for the slots to exist all the same.
+    float sum[kCols] = {};
+    // A few packs at a time are waited for. Where lanes have fewer there are few enough for the
+    // slots to exist all the same.
 #pragma unroll 1
-    for (int left = packs; left > 0; left -= kGroupPacks) {
-      Acc term[kGroupPacks][kCols];
-      Acc ones[kGroupPacks];
+    for (int left = packs; left > 0; left -= kFewBlockPacks) {
+      float term[kFewBlockPacks][kCols];
+      float ones[kFewBlockPacks];
 #pragma unroll
-      for (int i = 0; i < kGroupPacks; ++i) get(slot + i * lanes, &term[i], &ones[i]);
-      if constexpr (!kIsOneChain) {
+      for (int i = 0; i < kFewBlockPacks; ++i) get(slot + i * lanes, &term[i], &ones[i]);
 #pragma unroll
-        for (Acc &s : sum) s = Acc(0);
-      }
-#pragma unroll
-      for (int i = 0; i < kGroupPacks; ++i) {
+      for (int i = 0; i < kFewBlockPacks; ++i) {
         if (i > 0 && i >= left) continue;
 #pragma unroll
         for (int k = 0; k < kCols; ++k) sum[k] += term[i][k];
         if constexpr (kIsLog) part.ones += ones[i];
       }
-      if constexpr (!kIsOneChain) add_positions(anew(packs), sum, &part.others);
-      slot += kGroupPacks * lanes;
+      slot += kFewBlockPacks * lanes;
     }
-    if constexpr (kIsOneChain) add_terms<CoarseTerms::kTermsTogether>(part.others, sum);
-    if constexpr (sizeof(Acc) == 4 && !kIsLog) {
+    add_terms<kCols>(part.others, sum);
+    if constexpr (!kIsLog) {
       if (is_cut) return warp_part<kSumBits>(part, false);
     }
     return lanes_part(part, kIsLog, lanes);
   }
 
  private:
-  static constexpr bool kIsOneChain = sizeof(Y) == 2;  // as of RawPacks
-  static constexpr int kTogether = FewPack<X, Y>::kTermsTogether;
-  static constexpr int kGroupPacks = kIsOneChain ? 4 : kTogether;  // a chain of terms is a group
   static constexpr int kSumBits =
       WarpRows<X, Y, kFewBlockPacks, RowAccess::kWords, 1, true, kFewBlockPacks>::kSumBits;
 
-  __device__ __forceinline__ void get(int slot, Acc (*term)[kCols], Acc *ones) const {
+  __device__ __forceinline__ void get(int slot, float (*term)[kCols], float *ones) const {
 #pragma unroll
     for (int i = 0; i < kSlotWords; ++i) {
-      Acc some[kPackCols<Acc>];
-      RawElements<Acc>::unpack(load_raw(words_ + i * blockDim.x + slot), some);
+      float some[kPackCols<float>];
+      RawElements<float>::unpack(load_raw(words_ + i * blockDim.x + slot), some);
 #pragma unroll
-      for (int k = 0; k < kPackCols<Acc>; ++k) (*term)[i * kPackCols<Acc> + k] = some[k];
+      for (int k = 0; k < kPackCols<float>; ++k) (*term)[i * kPackCols<float> + k] = some[k];
     }
     if constexpr (kIsLog) *ones = ones_[slot];
   }
 
-  // As PositionSums::add_to: of one or two packs, positions are added to each other first.
-  static __device__ __forceinline__ void add_positions(int packs, Acc (&sum)[kCols],
-                                                       WideSum<Acc> *total) {
-    if (packs >= kGroupPacks) {
-      add_terms<1>(*total, sum);
-    } else if (kGroupPacks > 2 && packs == 2) {
-      add_terms<kTogether / 2>(*total, sum);
-    } else {
-      add_terms<kTogether>(*total, sum);
-    }
-  }
-
   uint4 *words_;
-  Acc *ones_;
+  float *ones_;
 };
 
 // ---- the runs of a row ----
-
-// As merge_parts, of so few runs that a lane has one at most: in float32 too by what is general
-// there, which comes to the same bits. *scale becomes what brings run `run` to the row's maximum.
-template <bool kIsLog, typename Acc>
-__device__ __forceinline__ RowPart<Acc> merge_few(PartSlots<Acc, kFewMostRuns> &parts, int runs,
-                                                  int run, float limit, Split<Acc> *scale) {
-  const int lane = static_cast<int>(threadIdx.x % kWarpThreads);
-  RowPart<Acc> part = RowPart<Acc>::of(-Limits<Acc>::infinity());
-  if (lane < runs) part = parts[lane];
-  const Acc max = warp_max_or_nan(part.max);
-  if constexpr (kIsLog) {
-    part.rescale(max, limit, true);
-  } else {
-    const Split<Acc> own = part_scale(part.max, max, limit);
-    if (part.max != max) part.rescale_by(max, own);
-    scale->hi = __shfl_sync(kFullWarp, own.hi, run);
-    scale->lo = __shfl_sync(kFullWarp, own.lo, run);
-  }
-  RowPart<Acc> row = RowPart<Acc>::of(max);
-  if (lane < runs) row.add(part);
-  return warp_part<kRunsBits>(row, kIsLog);
-}
 
 // Of the threads that share a run: BLOCK's have a barrier for each, WARP's row is one.
 __device__ __forceinline__ void run_barrier(bool is_cut, int run) {
@@ -344,45 +292,61 @@ __global__ void __launch_bounds__(kFewMostWords, 1) few_kernel(RowArgs args) {
     pack.set(0, raw);
   }
 
-  Acc max = warp_max_or_nan(pack.max(Places{}));
-  if (warps > 1) {
-    if (lane == 0) maxima[warp] = max;
+  const auto run_max = [&](Acc own) {
+    const Acc of_warp = warp_max_or_nan(own);
+    if (warps == 1) return of_warp;
+    if (lane == 0) maxima[warp] = of_warp;
     run_barrier(is_cut, run);
-    max = warp_max_or_nan(lane < (is_cut ? kFewRunWarps : warps) ? maxima[first_warp + lane]
-                                                                 : -Limits<Acc>::infinity());
-  }
+    return warp_max_or_nan(lane < (is_cut ? kFewRunWarps : warps) ? maxima[first_warp + lane]
+                                                                  : -Limits<Acc>::infinity());
+  };
+  const Acc max = run_max(pack.max(Places{}));
 
   // Every warp for itself, or of several runs one warp each, and those on all four schedulers.
   const bool is_one_run = !is_cut || warps <= kFewRunWarps;
   const bool is_own_run = is_one_run || ((warp ^ run) & (kFewRunWarps - 1)) == 0;
   RowPart<Acc> part = RowPart<Acc>::of(max);
-  Split<Acc> scale = {sum_unit<Acc>(), Acc(0)};
-  {
-    Acc term[kCols];
+  Acc term[kCols];
+  if constexpr (Pack::kHasOrder) {
+    const FewTerms<X, Y, kIsLog> terms(terms_memory);
     Acc ones = Acc(0);
     pack.template make_terms<kIsLog>(max, term, &ones);
-    if constexpr (kIsLog || Pack::kHasOrder) {
-      const FewTerms<X, Y, kIsLog> terms(terms_memory);
-      terms.put(static_cast<int>(threadIdx.x), term, ones);
-      run_barrier(is_cut, run);
-      if (is_own_run) {
-        part = terms.sum(first_warp * kWarpThreads, max, args.row_lanes, args.packs, is_cut);
-      }
-    } else {
-      part = sum_of_run(max, term, warp - first_warp, is_cut ? kFewRunWarps : warps,
+    terms.put(static_cast<int>(threadIdx.x), term, ones);
+    run_barrier(is_cut, run);
+    if (is_own_run) {
+      part = terms.sum(first_warp * kWarpThreads, max, args.row_lanes, args.packs, is_cut);
+    }
+  } else {
+    const auto sum = [&](Acc reference) {
+      return sum_of_run(reference, term, warp - first_warp, is_cut ? kFewRunWarps : warps,
                         reinterpret_cast<WideSum<Acc> *>(terms_memory) + first_warp,
                         [&] { run_barrier(is_cut, run); });
+    };
+    pack.template make_terms<kIsLog>(max, term);
+    part = sum(max);
+    if constexpr (kIsLog) {
+      if (!part.take_max_out(Pack::kNearLimit)) {
+        const Acc second = run_max(pack.max_below(max));
+        pack.make_terms_below(second, term);
+        part.take_others_from(sum(second), Pack::kNearLimit);
+      }
     }
   }
   if (!is_one_run && is_own_run && lane == 0) parts[run] = part;
   if (!is_one_run) {
     __syncthreads();
-    part = merge_few<kIsLog>(parts, static_cast<int>(blockDim.x / kFewRunThreads), run,
-                             Pack::kNearLimit, &scale);
-  } else if (sizeof(Acc) == 8 && !kIsLog && is_cut) {
-    scale = part_scale(max, part.max, Pack::kNearLimit);  // one unit, or in float64 one of the NaNs
+    part =
+        merge_lone_parts<Acc, kRunsBits>(static_cast<int>(blockDim.x / kFewRunThreads),
+                                         Pack::kNearLimit, kIsLog, [&](int i) { return parts[i]; });
   }
-  const RowFactors<Acc> factors = finish(part, args.empty_is_zero, kIsLog);
+  // Of one run it is the unit, or in float64 one of the NaNs.
+  Split<Acc> scale = {sum_unit<Acc>(), Acc(0)};
+  if constexpr (!kIsLog) {
+    if (is_cut && (!is_one_run || sizeof(Acc) == 8)) {
+      scale = part_scale(max, part.max, Pack::kNearLimit);
+    }
+  }
+  const RowFactors<Acc> factors = finish(part, Pack::kNearLimit, args.empty_is_zero, kIsLog);
   if (is_cut) {
     pack.finish({factors, scale, 0}, kIsLog);
   } else {

@@ -164,7 +164,7 @@ class LaggedWorker {
       run_.leave(run);
       fence_slot_writes();  // before the next copy into the slot
     }
-    const RowPart<Acc> part = warp_part<Run::kSumBits>(lane_part, kIsLog);
+    const RowPart<Acc> part = run_.all_lanes(lane_part, kIsLog);
     // The outcome of the row that was written last has been read by all lanes.
     post(&meeting_.posted[buffer_of(row)], run_.lane, [&] { meeting_.run(row, worker_) = part; });
     return max;
@@ -294,7 +294,7 @@ class LaggedExchange {
   }
 
   __device__ __forceinline__ void decide(std::uint32_t row, const RowPart<Acc> &part) const {
-    const RowFactors<Acc> factors = finish(part, args_.empty_is_zero, kIsLog);
+    const RowFactors<Acc> factors = finish(part, near_limit_, args_.empty_is_zero, kIsLog);
     // The runs' parts have been read by all lanes.
     post(&meeting_.decided[buffer_of(row)], lane_, [&] {
       meeting_.outcome[buffer_of(row)] = {part.max, factors};

@@ -129,7 +129,7 @@ class GridStreamRows {
             fence_slot_writes();  // before the next copy into the slot
           }
         }
-        post(slab, warp_part<Run::kSumBits>(part, kIsLog));
+        post(slab, run_.all_lanes(part, kIsLog));
       }
       meet();
       const RowOutcome<Acc> row = meeting_.outcome;
@@ -276,7 +276,7 @@ class GridStreamRows {
                                [=](int i) { return parts[i]; });
   }
   __device__ __forceinline__ void decide(const RowPart<Acc> &row) const {
-    const RowFactors<Acc> factors = finish(row, args_.empty_is_zero, kIsLog);
+    const RowFactors<Acc> factors = finish(row, Run::Held::kNearLimit, args_.empty_is_zero, kIsLog);
     if (run_.lane != 0) return;
     meeting_.outcome = {row.max, factors};
     arrive_at(&meeting_.decided);

@@ -126,7 +126,6 @@ class Tiles {
   static constexpr bool kMayBeWords = kLanes > 1 || kPacks >= 4;
   using Rows =
       WarpRows<X, Y, kPacks, RowAccess::kUnits, kRows, false, kFullPacks, true, kMayBeWords>;
-  static_assert(kPacks % Rows::Held::Sums::kGroupPacks == 0, "no pack is left out of the sums");
   Rows rows_;
 };
 

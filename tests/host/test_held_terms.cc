@@ -43,39 +43,49 @@ long double reference_of(float max, float limit) {
   return softmax::finite_reference(max);
 }
 
+// A term as the kernels take it.
+template <typename T>
+T term_of(T x, T reference) {
+  if constexpr (sizeof(T) == 4) {
+    if (is_near_max(reference)) return NearTerms(reference)(x);
+  }
+  return ShiftedExp<T>(softmax::finite_reference(reference)).times(x, softmax::sum_unit<T>());
+}
+template <typename T>
+softmax::WideSum<T> sum_up_to(const T *x, std::size_t count, T reference, T *terms) {
+  softmax::GridSum<T> sum;
+  for (std::size_t i = 0; i < count; ++i) {
+    const T term = term_of(x[i] > reference ? reference : x[i], reference);
+    if (terms != nullptr) terms[i] = term;
+    sum.add(term);
+  }
+  return sum.sum();
+}
+
 // One part as the kernels take it, its terms kept where `terms` is given.
 template <typename T>
 RowPart<T> part_of(const T *x, std::size_t count, bool is_log, T *terms) {
   T max = -std::numeric_limits<T>::infinity();
   for (std::size_t i = 0; i < count; ++i) max = larger_or_nan(max, x[i]);
   RowPart<T> part = RowPart<T>::of(max);
-  const ShiftedExp<T> exp(softmax::finite_reference(max));
-  for (std::size_t i = 0; i < count; ++i) {
-    T term = exp.times(x[i], softmax::sum_unit<T>());
-    if constexpr (sizeof(T) == 4) {
-      if (is_near_max(max)) {
-        const bool is_nothing = is_log && x[i] < max - softmax::kNoTermBelow;
-        term = !is_log ? NearTerms(max)(x[i]) : is_nothing ? 0.0f : exp.near_in_units(x[i]);
-        if (is_log && x[i] == max) term = kUnit;
-      }
-    }
-    if (terms != nullptr) terms[i] = term;
-    if (is_log && x[i] == exp.reference()) {
-      part.ones += term;
-    } else {
-      part.others.add(term);
-    }
+  part.others = sum_up_to(x, count, max, terms);
+  if (is_log && !part.take_max_out(softmax::kNearLimit)) {
+    T second = -std::numeric_limits<T>::infinity();
+    for (std::size_t i = 0; i < count; ++i) second = x[i] < max ? std::max(second, x[i]) : second;
+    RowPart<T> below = RowPart<T>::of(second);
+    below.others = sum_up_to<T>(x, count, second, nullptr);
+    part.take_others_from(below, softmax::kNearLimit);
   }
   return part;
 }
 
 template <typename T>
-RowPart<T> merged(std::vector<RowPart<T>> parts, bool is_log) {
+RowPart<T> merged(std::vector<RowPart<T>> parts) {
   T max = -std::numeric_limits<T>::infinity();
   for (const RowPart<T> &part : parts) max = larger_or_nan(max, part.max);
   RowPart<T> row = RowPart<T>::of(max);
   for (RowPart<T> &part : parts) {
-    part.rescale(max, T(softmax::kNearLimit), is_log);
+    part.rescale(max, softmax::kNearLimit);
     row.add(part);
   }
   return row;
@@ -98,11 +108,11 @@ std::vector<T> held_softmax(const std::vector<T> &x, std::size_t parts,
   const std::size_t run = (x.size() + parts - 1) / parts;
   std::vector<T> terms(x.size());
   const std::vector<RowPart<T>> own = parts_of(x, run, false, terms.data());
-  const RowPart<T> all = merged(own, false);
-  const RowFactors<T> row = softmax::finish(all, empty_is_zero, false);
+  const RowPart<T> all = merged(own);
+  const RowFactors<T> row = softmax::finish(all, softmax::kNearLimit, empty_is_zero, false);
   for (std::size_t i = 0; i < terms.size(); ++i) {
     const TermFactor<T> factor = softmax::term_factor(
-        row, softmax::part_scale(own[i / run].max, all.max, T(softmax::kNearLimit)));
+        row, softmax::part_scale(own[i / run].max, all.max, softmax::kNearLimit));
     if (factor.has_before()) terms[i] *= factor.before;
     terms[i] = factor.times(terms[i]);
   }
@@ -112,8 +122,8 @@ std::vector<T> held_softmax(const std::vector<T> &x, std::size_t parts,
 template <typename T>
 std::vector<T> held_log_softmax(const std::vector<T> &x, std::size_t parts, bool empty_is_zero) {
   const std::size_t run = (x.size() + parts - 1) / parts;
-  const RowFactors<T> row =
-      softmax::finish(merged(parts_of<T>(x, run, true, nullptr), true), empty_is_zero, true);
+  const RowFactors<T> row = softmax::finish(merged(parts_of<T>(x, run, true, nullptr)),
+                                            softmax::kNearLimit, empty_is_zero, true);
   std::vector<T> y;
   for (const T v : x) {
     if constexpr (sizeof(T) == 4) {
@@ -159,23 +169,21 @@ TEST_CASE("NearTerms are within 1.1 ulp of exp(x) / 2^R at any near maximum", "[
   CHECK(too_large == 0);
 }
 
-TEST_CASE("ShiftedExp in units is within 1.1 ulp of exp(x - max) at any near maximum",
-          "[numerics]") {
+TEST_CASE("the terms' reference is as far from the maximum as its scale says", "[numerics]") {
   double worst = 0;
-  for (std::uint64_t i = 0; i < 3000; ++i) {
+  for (std::uint64_t i = 0; i < 20000; ++i) {
     const float sizes[] = {1.0f, 60.0f, 1000.0f, 16383.99f};
     const float max = sizes[i % 4] * static_cast<float>(2 * uniform(74, i) - 1);
-    const ShiftedExp<float> terms(max);
-    for (std::uint64_t j = 0; j < 100; ++j) {
-      const float x = max - static_cast<float>((j % 2 == 0 ? 129.9 : 2) * uniform(75 + i, j));
-      if (x < max - softmax::kNoTermBelow) continue;
-      const long double exact = std::exp(static_cast<long double>(x) - max);
-      worst = std::max(worst, error_ulps(kF32, terms.near_in_units(x), exact * 0x1p64L));
-    }
+    const Split<float> scale = softmax::reference_scale(max, softmax::kNearLimit);
+    const long double exact = std::exp(reference_of(max, softmax::kNearLimit) - max) * 0x1p64L;
+    worst = std::max(worst, std::fabs(static_cast<double>(
+                                (scale.hi + static_cast<long double>(scale.lo)) / exact - 1)));
+    CHECK(softmax::own_term(max, softmax::kNearLimit) == NearTerms(max)(max));
   }
-  INFO("worst " << worst);
-  CHECK(worst <= 1.1);
-  CHECK(worst > 0.5);  // or nothing was measured
+  INFO("worst " << worst * 0x1p24);
+  CHECK(worst <= 0x1p-24);
+  CHECK(worst > 0x1p-28);  // or nothing was measured
+  CHECK(softmax::reference_scale(20000.0f, softmax::kNearLimit).hi == kUnit);
 }
 
 TEST_CASE("log-softmax of a maximum and one term keeps 4 ulp where its own ulp halves",
@@ -383,7 +391,7 @@ TEST_CASE("a whole row's factor is term_factor's at one unit, bit for bit", "[nu
     RowPart<float> part = RowPart<float>::of(2.0f);
     part.others.add(kUnit * static_cast<float>(0.71 * std::exp(16 * uniform(95, i))));
     part.others.add(kUnit * static_cast<float>(0x1p-20 * uniform(96, i)));
-    const RowFactors<float> row = softmax::finish(part, false, false);
+    const RowFactors<float> row = softmax::finish(part, softmax::kNearLimit, false, false);
     const TermFactor<float> any = softmax::term_factor(row, Split<float>{kUnit, 0.0f});
     const TermFactor<float> whole = softmax::whole_row_factor(row);
     REQUIRE(any.before == 1);
@@ -414,66 +422,6 @@ TEST_CASE("log-softmax of a confident row in parts keeps its relative accuracy n
   INFO("worst " << worst);
   CHECK(worst <= 4);
   CHECK(worst > 0.5);  // or nothing was measured
-}
-
-TEST_CASE("addition towards zero is the exact sum cut off", "[numerics]") {
-  CHECK(softmax::add_towards_zero(0x1p52, 0.75) == 0x1p52);
-  CHECK(softmax::add_towards_zero(0x1p52, 1.5) == 0x1p52 + 1);
-  CHECK(softmax::add_towards_zero(0x1p53 - 1, 1.5) == 0x1p53);
-  CHECK(softmax::add_towards_zero(0x1p53 - 1, 0.5) == 0x1p53 - 1);
-  CHECK(softmax::add_towards_zero(3.0, 4.0) == 7.0);
-}
-
-// Terms of a softmax run of the most columns there are, from the largest there is down.
-template <typename T>
-std::vector<T> falling_terms(std::size_t count, std::uint64_t seed) {
-  std::vector<T> terms;
-  for (std::uint64_t i = 0; i < count; ++i) {
-    terms.push_back(T(1.41 * 0x1p64 * std::exp(-40 * uniform(seed, i) * uniform(seed + 1, i))));
-  }
-  return terms;
-}
-
-// Of terms dealt out to 32 lanes, those of each added in the order that they come in.
-template <typename T>
-softmax::CompensatedSum<T> sum_over_lanes(const std::vector<T> &terms) {
-  softmax::WideSum<T> all;
-  for (std::size_t lane = 0; lane < 32; ++lane) {
-    softmax::GridSum<T> own;
-    for (std::size_t i = lane; i < terms.size(); i += 32) own.add(terms[i]);
-    all.add(own.sum());
-  }
-  return all.compensated();
-}
-
-// `step`: of the finest multiples that terms are cut to.
-template <typename T>
-void check_grid_sums(T step) {
-  __extension__ using Int128 = __int128;
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    std::vector<T> terms = falling_terms<T>(1 + seed * 11 % 2048, 3 * seed);
-    Int128 steps = 0;
-    for (const T term : terms) steps += static_cast<Int128>(term / step);
-    const softmax::CompensatedSum<T> first = sum_over_lanes(terms);
-    for (int order = 0; order < 4; ++order) {
-      INFO(terms.size() << " terms, order " << order);
-      const softmax::CompensatedSum<T> sum = sum_over_lanes(terms);
-      CHECK(sum.hi == first.hi);
-      CHECK(sum.lo == first.lo);
-      const Int128 off =
-          static_cast<Int128>(sum.hi / step) + static_cast<Int128>(sum.lo / step) - steps;
-      // Float32 has 48 bits of it, in two numbers.
-      CHECK((sizeof(T) == 4 ? (off < 0 ? -off : off) >> 5 : off) == 0);
-      if (order == 1) std::sort(terms.begin(), terms.end());
-      std::rotate(terms.begin(), terms.begin() + static_cast<long>(terms.size() * 2 / 3),
-                  terms.end());
-    }
-  }
-}
-
-TEST_CASE("a grid sum is the terms' cut to its steps, in any order", "[numerics]") {
-  check_grid_sums<float>(0x1p64f * 0x1p-41f);
-  check_grid_sums<double>(0x1p64 * 0x1p-82);
 }
 
 TEST_CASE("elements that share the maximum are counted in log-softmax, in one part or several",

@@ -4,6 +4,7 @@
 
 #include "core/held_rows.h"
 #include "core/held_window.h"
+#include "core/row_part.h"
 #include "support/catch.h"
 
 namespace softmax_test {
@@ -36,10 +37,10 @@ struct Terms {
 
 // The position sums of every member of a row, in their canonical places. Elements that are not the
 // row's have terms too, of -inf: 0.
-template <int kCols, int kPacks, int kChain>
+template <int kCols, int kPacks>
 class Row {
  public:
-  using Sums = softmax::PositionSums<Terms, kCols, kPacks, kChain>;
+  using Sums = softmax::PositionSums<Terms, kCols, kPacks>;
 
   Row(int lanes, int cols) : lanes_(lanes), cols_(cols), member_(static_cast<std::size_t>(lanes)) {}
 
@@ -48,7 +49,7 @@ class Row {
     for (int m = 0; m < lanes_; ++m) {
       for (int p = 0; p < kPacks; ++p) {
         for (int i = 0; i < kCols; ++i) {
-          Terms &sum = at(m).sum[p / Sums::kGroupPacks][i];
+          Terms &sum = at(m).sum[i];
           sum += Terms::of((p * lanes_ + m) * kCols + i, cols_);
         }
       }
@@ -72,10 +73,8 @@ class Row {
 
   bool operator==(const Row &other) const {
     for (std::size_t m = 0; m < member_.size(); ++m) {
-      for (int g = 0; g < Sums::kGroups; ++g) {
-        for (int i = 0; i < kCols; ++i) {
-          if (!(member_[m].sum[g][i] == other.member_[m].sum[g][i])) return false;
-        }
+      for (int i = 0; i < kCols; ++i) {
+        if (!(member_[m].sum[i] == other.member_[m].sum[i])) return false;
       }
     }
     return true;
@@ -83,9 +82,7 @@ class Row {
   std::size_t terms() const {
     std::size_t count = 0;
     for (const Sums &sums : member_) {
-      for (const auto &group : sums.sum) {
-        for (const Terms &terms : group) count += terms.cols.size();
-      }
+      for (const Terms &terms : sums.sum) count += terms.cols.size();
     }
     return count;
   }
@@ -98,11 +95,9 @@ class Row {
     const std::vector<Sums> before = member_;
     for (int m = 0; m < lanes_; ++m) {
       const Sums &from = before[static_cast<std::size_t>((m + 1) % lanes_)];
-      for (int g = 0; g < Sums::kGroups; ++g) {
-        Terms next[kStep];
-        for (int i = 0; i < kStep; ++i) next[i] = from.sum[g][i];
-        softmax::step_positions<kStep>(at(m).sum[g], next, (shift & kStep) != 0);
-      }
+      Terms next[kStep];
+      for (int i = 0; i < kStep; ++i) next[i] = from.sum[i];
+      softmax::step_positions<kStep>(at(m).sum, next, (shift & kStep) != 0);
     }
     if constexpr (kStep > 1) step<kStep / 2>(shift);
   }
@@ -112,42 +107,18 @@ class Row {
   std::vector<Sums> member_;
 };
 
-struct Wide {
-  double value = 0;
-  int adds = 0;
-  void add(float term) {
-    value += double(term);
-    ++adds;
-  }
-};
-
-// Of kPacks packs with the same terms, as whole words and as a window that is not shifted.
-template <int kPacks>
-Wide sum_of(const float (&term)[4]) {
-  softmax::PositionSums<float, 4, kPacks, 4> words = {}, window = {};
-  Wide wide, again;
-  for (int p = 0; p < kPacks; ++p) {
-    words.template add_words<4>(p, term, wide);
-    window.add_window(p, 0, term);
-  }
-  window.template add_to<4>(again);
-  CHECK(wide.value == again.value);
-  CHECK(wide.adds == again.adds);
-  return wide;
-}
-
-template <int kCols, int kPacks, int kChain>
+template <int kCols, int kPacks>
 void check_order() {
   for (int lanes = 1; lanes <= 32; lanes *= 2) {
     const int capacity = lanes * kPacks * kCols;
     for (int cols = 1; cols <= capacity; ++cols) {
       // A few in the middle, all where a window begins to overflow.
       if (cols > 2 * kCols && cols < capacity - 2 * kCols && cols % 37 != 0) continue;
-      Row<kCols, kPacks, kChain> in_order(lanes, cols);
+      Row<kCols, kPacks> in_order(lanes, cols);
       in_order.add_in_order();
       REQUIRE(in_order.terms() == static_cast<std::size_t>(cols));
       for (int shift = 0; shift < kCols; ++shift) {
-        Row<kCols, kPacks, kChain> window(lanes, cols);
+        Row<kCols, kPacks> window(lanes, cols);
         window.add_window(shift);
         INFO(lanes << " lanes, " << kPacks << " packs of " << kCols << ", " << cols
                    << " columns, shift " << shift);
@@ -160,41 +131,26 @@ void check_order() {
 }  // namespace
 
 TEST_CASE("a window's terms are added in the order of columns at every shift", "[held]") {
-  // Chains of two, as of exact terms, of four, and of all packs, as of coarse ones.
-  check_order<8, 1, 1>();
-  check_order<8, 2, 2>();
-  check_order<8, 4, 4>();
-  check_order<8, 8, 8>();
-  check_order<8, 8, 4>();
-  check_order<8, 4, 2>();
-  check_order<4, 8, 2>();
-  check_order<4, 1, 4>();
-  check_order<4, 2, 4>();
-  check_order<4, 4, 4>();
-  check_order<4, 8, 4>();
-  check_order<2, 1, 4>();
-  check_order<2, 2, 4>();
-  check_order<2, 8, 4>();
+  check_order<8, 1>();
+  check_order<8, 2>();
+  check_order<8, 4>();
+  check_order<8, 8>();
+  check_order<4, 4>();
 }
 
-TEST_CASE("position sums are added as many terms together as they may", "[held]") {
-  // Floats that show what was added before what: 2^24 and 1 make 2^24, and with 2 they do not.
+TEST_CASE("position sums are the same as words and as a window that is not shifted", "[held]") {
+  // Floats that show what was added before what.
   const float term[4] = {0x1p23f, 1.0f, 0x1p23f, 1.0f};
-  {
-    const Wide wide = sum_of<1>(term);
-    CHECK(wide.adds == 1);
-    CHECK(wide.value == 0x1p24 + 2);
+  softmax::PositionSums<float, 4, 8> words = {}, window = {};
+  for (int p = 0; p < 8; ++p) {
+    words.add_words(p, term);
+    window.add_window(p, 0, term);
   }
-  {
-    const Wide wide = sum_of<2>(term);
-    CHECK(wide.adds == 2);
-    CHECK(wide.value == 0x1p25 + 4);
-  }
-  {
-    const Wide wide = sum_of<8>(term);
-    CHECK(wide.adds == 8);
-    CHECK(wide.value == 0x1p27 + 16);
-  }
+  softmax::WideSum<float> sum, again;
+  words.add_to(sum);
+  window.add_to(again);
+  CHECK(sum.value == 0x1p27 + 16);
+  CHECK(again.value == sum.value);
 }
 
 TEST_CASE("every column of a window is one element of one word", "[held]") {

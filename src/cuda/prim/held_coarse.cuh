@@ -5,6 +5,22 @@
 
 namespace softmax {
 
+// Log-softmax: the terms of a few values without those of the maximum itself, which are counted,
+// but for -inf.
+template <int kCount>
+__device__ __forceinline__ void coarse_terms_apart(float max, const CoarseTerms &terms,
+                                                   const float (&value)[kCount],
+                                                   float (&term)[kCount], float *ones) {
+  float others[kCount];
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    const bool is_one = value[i] == finite_reference(max);
+    *ones += is_one ? sum_unit<float>() : 0.0f;
+    others[i] = is_one ? -Limits<float>::infinity() : value[i];
+  }
+  terms.make_unasked(others, term);
+}
+
 // Of packs that no lane has an element of, nothing is kept, or read.
 template <typename X, int kPacks>
 class CoarseTermPacks {
@@ -12,10 +28,9 @@ class CoarseTermPacks {
   static_assert(sizeof(X) == 2, "others' terms are exact");
   static constexpr int kCols = kPackCols<X>;
   static constexpr int kStored = kPacks;
-  static constexpr int kTermsTogether = CoarseTerms::kTermsTogether * kPacks;
-  static constexpr bool kHasOrder = true;  // softmax's sum: see TermPacks
+  static constexpr bool kHasOrder = true;  // the sum: see Sums
   using Acc = float;
-  using Sums = PositionSums<float, kCols, kPacks, kPacks>;
+  using Sums = PositionSums<float, kCols, kPacks>;
   static constexpr float kNearLimit = kCoarseNearLimit;
 
   __device__ __forceinline__ void set(int pack, const RawPack &raw) {
@@ -38,16 +53,15 @@ class CoarseTermPacks {
 
   __device__ __forceinline__ void add_terms(float max, bool is_log, const Places &places,
                                             Sums *sums, RowPart<float> *part) {
+    const CoarseTerms terms(max);
     if (is_log) {
-      const CoarseExp exp(finite_reference(max));
       each_half(
           places,
           [&](int, const float(&value)[kHalf], float(&term)[kHalf]) {
-            terms_apart(value, exp, term, &part->ones);
+            coarse_terms_apart(max, terms, value, term, &part->ones);
           },
           sums);
     } else {
-      const CoarseTerms terms(max);
       each_half(
           places,
           [&](int first, const float(&value)[kHalf], float(&term)[kHalf]) {
@@ -57,7 +71,7 @@ class CoarseTermPacks {
           },
           sums);
     }
-    sums->template add_to<kTermsTogether>(part->others);
+    sums->add_to(part->others);
   }
 
   // There is no finish: whoever holds rows so has all of them.

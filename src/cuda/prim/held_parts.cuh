@@ -55,49 +55,6 @@ __device__ __forceinline__ void with_places(const Places &places, Use use) {
   }
 }
 
-template <bool kIsWindow, int kTermsTogether, typename Sums, typename T, int kCols>
-__device__ __forceinline__ void add_pack(int pack, const Places &places, const T (&term)[kCols],
-                                         Sums *sums, RowPart<T> *part) {
-  if constexpr (kIsWindow) {
-    sums->add_window(pack, places.foreign, term);
-  } else {
-    sums->template add_words<kTermsTogether>(pack, term, part->others);
-  }
-}
-
-// Log-softmax: the terms of a few values without those of the maximum itself, which are counted:
-// the unit each, or NaN where both are infinite. Terms too small for any result are 0, as
-// CoarseExp's of -inf are anyway, so that it does not matter how many are added for what does not
-// exist.
-template <typename T, int kCount, typename Exp>
-__device__ __forceinline__ void terms_apart(const T (&value)[kCount], const Exp &exp,
-                                            T (&term)[kCount], T *ones) {
-  constexpr bool kHasNothing = sizeof(T) == 4 && !std::is_same_v<Exp, CoarseExp>;
-  exp.times(value, sum_unit<T>(), term);
-#pragma unroll
-  for (int i = 0; i < kCount; ++i) {
-    const bool is_one = value[i] == exp.reference();
-    const bool is_nothing = kHasNothing && value[i] < exp.reference() - kNoTermBelow;
-    *ones += is_one ? term[i] : T(0);
-    term[i] = is_one || is_nothing ? T(0) : term[i];
-  }
-}
-
-// The same beside a near maximum, `exp`'s reference.
-template <int kCount>
-__device__ __forceinline__ void near_terms_apart(const float (&value)[kCount],
-                                                 const ShiftedExp<float> &exp,
-                                                 float (&term)[kCount], float *ones) {
-#pragma unroll
-  for (int i = 0; i < kCount; ++i) {
-    const bool is_one = value[i] == exp.reference();
-    const bool is_nothing = value[i] < exp.reference() - kNoTermBelow;
-    const float made = exp.near_in_units(value[i]);
-    *ones += is_one ? sum_unit<float>() : 0.0f;
-    term[i] = is_one || is_nothing ? 0.0f : made;
-  }
-}
-
 // The largest or a NaN, over a tree: with a row in registers a chain of all of them would be waited
 // for.
 template <int kFirst, int kCount, typename T, int kAll>

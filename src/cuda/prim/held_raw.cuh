@@ -46,11 +46,10 @@ class RawPacks {
   static_assert(sizeof(X) == 2, "16-bit types alone are held as they are");
   static constexpr int kCols = kPackCols<X>;
   static constexpr int kStored = kIsWindow ? kPacks + 1 : kPacks;
-  static constexpr int kTermsTogether = CoarseTerms::kTermsTogether * kPacks;
-  static constexpr bool kHasOrder = true;  // softmax's sum: see TermPacks
+  static constexpr bool kHasOrder = true;  // the sum: see Sums
   using Acc = float;
   // Rounding in a sum of so few terms is less than their own errors.
-  using Sums = PositionSums<float, kCols, kPacks, kPacks>;
+  using Sums = PositionSums<float, kCols, kPacks>;
   static constexpr float kNearLimit = kCoarseNearLimit;
 
   __device__ __forceinline__ void set(int pack, const RawPack &raw) { raw_[pack] = raw; }
@@ -76,18 +75,17 @@ class RawPacks {
   // log-softmax the number of its equals.
   __device__ __forceinline__ void add_terms(float max, bool is_log, const Places &places,
                                             Sums *sums, RowPart<float> *part) const {
+    const CoarseTerms terms(max);
     if (is_log) {
-      const CoarseExp exp(finite_reference(max));
       MaxCount<X> maxima(max);
       const auto make = [&](const RawPack &raw, float(&term)[kCols]) {
         float value[kCols];
         unpack<X>(maxima.without(raw), value);
-        exp.times(value, sum_unit<float>(), term);
+        terms.make_unasked(value, term);
       };
       add_each(places, make, sums, part);
       part->ones = maxima.count() * sum_unit<float>();
     } else {
-      const CoarseTerms terms(max);
       const auto make = [&](const RawPack &raw, float(&term)[kCols]) {
         float value[kCols];
         unpack<X>(raw, value);
@@ -143,11 +141,16 @@ class RawPacks {
     const auto add = [&](int pack, const RawPack &raw) {
       float term[kCols] = {};
       if (places.has(pack)) make(raw, term);
-      add_pack<kIsWindow, kTermsTogether>(pack, places, term, sums, part);
+      if constexpr (kIsWindow) {
+        sums->add_window(pack, places.foreign, term);
+      } else {
+        sums->add_words(pack, term);
+      }
     };
 #pragma unroll
     for (int pack = 0; pack < kPacks; ++pack) add(pack, raw_[pack]);
     if (kIsWindow && places.has_tail) add(kPacks, raw_[kStored - 1]);
+    if constexpr (!kIsWindow) sums->add_to(part->others);
   }
 
   RawPack raw_[kStored];

@@ -5,17 +5,32 @@
 
 namespace softmax {
 
-// ShiftedExp<float> of a reference that is far from 0.
-struct FarExp {
-  const ShiftedExp<float> &exp;
+// Terms against any reference: NearTerms', or against the reference itself.
+template <typename Acc>
+class AnyTerms {
+ public:
+  __device__ __forceinline__ explicit AnyTerms(Acc reference)
+      : exp_(finite_reference(reference)), near_(reference) {}
 
-  __device__ __forceinline__ float reference() const { return exp.reference(); }
   template <int kCount>
-  __device__ __forceinline__ void times(const float (&x)[kCount], float factor,
-                                        float (&result)[kCount]) const {
+  __device__ __forceinline__ void make(Acc (&x)[kCount]) const {
+    if constexpr (sizeof(Acc) == 8) {
+      exp_.times(x, sum_unit<Acc>(), x);
+    } else if (exp_.is_near()) {
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) result[i] = exp.far_times(x[i], factor);
+      for (Acc &v : x) v = near_(v);
+    } else {
+#pragma unroll
+      for (Acc &v : x) v = exp_.far_times(v, sum_unit<Acc>());
+    }
   }
+
+ private:
+  struct NoTerms {
+    __device__ __forceinline__ explicit NoTerms(Acc) {}
+  };
+  ShiftedExp<Acc> exp_;
+  std::conditional_t<sizeof(Acc) == 4, NearTerms, NoTerms> near_;
 };
 
 template <typename X, int kPacks, bool kIsWindow>
@@ -25,13 +40,7 @@ class TermPacks {
   static constexpr int kStored = kIsWindow ? kPacks + 1 : kPacks;
   using Acc = AccOf<X>;
   using Exp = ShiftedExp<Acc>;
-  // Log-softmax's: its sum leaves out the maximum's own terms and may be as small as it likes,
-  // where a grid would be too coarse. What rounding takes from a sum of four shows in results that
-  // are held to 4 ulp; of 16-bit elements, eight a pack, there are not registers for less.
-  static constexpr int kTermsTogether = sizeof(X) == 2 ? 4 : 2;
-  // Softmax's has no order.
-  static constexpr bool kHasOrder = false;
-  using Sums = PositionSums<Acc, kCols, kPacks, kTermsTogether>;
+  static constexpr bool kHasOrder = false;  // the sum: see GridSum
   static constexpr float kNearLimit = softmax::kNearLimit;
 
   __device__ __forceinline__ void set(int pack, const RawPack &raw) {
@@ -45,59 +54,42 @@ class TermPacks {
     return tree_max<0, kStored * kCols>(value_);
   }
 
-  // The terms against this maximum, to `part`, or where log-softmax has a window to `sums`; and in
-  // log-softmax the number of its equals. Softmax needs the values no more, and keeps the terms;
-  // log-softmax does.
-  __device__ __forceinline__ void add_terms(Acc max, bool is_log, const Places &places, Sums *sums,
-                                            RowPart<Acc> *part) {
+  // The sum of all terms against this maximum. Softmax needs the values no more, and keeps the
+  // terms; log-softmax does.
+  __device__ __forceinline__ WideSum<Acc> add_terms(Acc max, bool is_log, const Places &places) {
     if (max == -Limits<Acc>::infinity()) {
-      // No term. Among a row's runs there may be such, where the others would wait for add_far.
+      // No term. Among a row's runs there may be such, where the others would wait for turned_sum.
       if (!is_log) clear();
-      return;
+      return {};
     }
     if constexpr (sizeof(Acc) == 4) {
-      if (!is_near(max, kNearLimit)) {
-        add_far(Exp(finite_reference(max)), is_log, places, sums, part);
-      } else if (is_log) {
-        const Exp exp(max);
-        each_pack(places, [&](int pack, int at) {
-          Acc term[kCols] = {};
-          if (places.has(pack)) {
-            Acc value[kCols];
-            copy(at, value);
-            near_terms_apart(value, exp, term, &part->ones);
-          }
-          add_pack<kIsWindow, kTermsTogether>(pack, places, term, sums, part);
-        });
-      } else {
-        const NearTerms terms(max);
-        GridSum<Acc> sum;
-        with_places<kPacks>(places, [&](const auto &some) {
-          each_pack(some, [&](int pack, int at) {
-            if (!some.has(pack)) return;
-            Acc term[kCols];
-            copy(at, term);
+      if (!is_near(max, kNearLimit)) return turned_sum(max, !is_log);
+      const NearTerms terms(max);
+      const auto make = [&](Acc(&x)[kCols]) {
 #pragma unroll
-            for (Acc &t : term) t = terms(t);
-            keep(at, term);
-#pragma unroll
-            for (const Acc t : term) sum.add(t);
-          });
-        });
-        part->others = sum.sum();
-      }
+        for (Acc &v : x) v = terms(v);
+      };
+      return is_log ? sum<false>(places, make) : sum<true>(places, make);
     } else {
       const Exp exp(finite_reference(max));
-      GridSum<Acc> sum;
-      each_pack(places, [&](int pack, int at) {
-        if (is_log) {
-          add_apart(exp, pack, at, places, sums, part);
-        } else {
-          take_terms(exp, at, &sum);
-        }
-      });
-      if (!is_log) part->others = sum.sum();
+      const auto make = [&](Acc(&x)[kCols]) { exp.times(x, sum_unit<Acc>(), x); };
+      return is_log ? sum<false>(places, make) : sum<true>(places, make);
     }
+  }
+
+  // Log-softmax: the largest of the values below this one, and the sum of all terms against that,
+  // those of larger ones being its own.
+  __device__ __forceinline__ Acc max_below(Acc limit) {
+    Acc largest = -Limits<Acc>::infinity();
+    each_turned([&](Acc(&x)[kCols]) {
+#pragma unroll
+      for (const Acc v : x) largest = v < limit && v > largest ? v : largest;
+      return false;
+    });
+    return largest;
+  }
+  __device__ __forceinline__ WideSum<Acc> add_terms_below(Acc second) {
+    return turned_sum(second, false);
   }
 
   __device__ __forceinline__ void finish(const HeldFactors<Acc> &factors, bool is_log) {
@@ -149,12 +141,25 @@ class TermPacks {
   }
 
  private:
-  // use(pack, where it is held)
-  template <typename Use>
-  __device__ __forceinline__ void each_pack(const Places &places, Use use) {
+  template <bool kKeeps, typename Make>
+  __device__ __forceinline__ WideSum<Acc> sum(const Places &places, Make make) {
+    GridSum<Acc> sum;
+    const auto add = [&](int at) {
+      Acc term[kCols];
+      copy(at, term);
+      make(term);
+      if (kKeeps) keep(at, term);
 #pragma unroll
-    for (int pack = 0; pack < kPacks; ++pack) use(pack, pack);
-    if (kIsWindow && places.has_tail) use(kPacks, kStored - 1);
+      for (const Acc t : term) sum.add(t);
+    };
+    with_places<kPacks>(places, [&](const auto &some) {
+#pragma unroll
+      for (int pack = 0; pack < kPacks; ++pack) {
+        if (some.has(pack)) add(pack);
+      }
+    });
+    if (kIsWindow && places.has_tail) add(kStored - 1);
+    return sum.sum();
   }
 
   __device__ __forceinline__ void finish_log() {
@@ -169,25 +174,30 @@ class TermPacks {
     for (Acc &value : value_) value = Acc(0);
   }
 
-  // A maximum so far from 0 is rare, and its exponentials are long: a loop that brings one pack
-  // after another to the first place, so that their code is there once. What is no tail is -inf,
-  // and as good as one.
-  __device__ __forceinline__ void add_far(const Exp &exp, bool is_log, const Places &places,
-                                          Sums *sums, RowPart<Acc> *part) {
-    // Two loops: with the sums of both in one, registers spilled.
-    if (is_log) {
-      each_turned([&](int pack) { add_apart(FarExp{exp}, pack, 0, places, sums, part); });
-    } else {
-      GridSum<Acc> sum;
-      each_turned([&](int) { take_terms(FarExp{exp}, 0, &sum); });
-      part->others = sum.sum();
-    }
+  // The sum of terms against any reference, in place of which larger values count. It is rare: a
+  // loop that brings one pack after another to the first place, so that its code is there once.
+  // What is no tail is -inf, and as good as one.
+  __device__ __forceinline__ WideSum<Acc> turned_sum(Acc reference, bool keeps) {
+    const AnyTerms<Acc> terms(reference);
+    GridSum<Acc> sum;
+    each_turned([&](Acc(&x)[kCols]) {
+#pragma unroll
+      for (Acc &v : x) v = v > reference ? reference : v;
+      terms.make(x);
+#pragma unroll
+      for (const Acc t : x) sum.add(t);
+      return keeps;
+    });
+    return sum.sum();
   }
+  // use(values) of one pack after another says whether it keeps what it has made of them.
   template <typename Use>
   __device__ __forceinline__ void each_turned(Use use) {
 #pragma unroll 1
     for (int pack = 0; pack < kStored; ++pack) {
-      use(pack);
+      Acc value[kCols];
+      copy(0, value);
+      if (use(value)) keep(0, value);
       turn();
     }
   }
@@ -200,25 +210,6 @@ class TermPacks {
     copy(0, first);
     ((value_[kIndex] = value_[kIndex + kCols]), ...);
     keep(kStored - 1, first);
-  }
-
-  template <typename AnyExp>
-  __device__ __forceinline__ void add_apart(const AnyExp &exp, int pack, int at,
-                                            const Places &places, Sums *sums,
-                                            RowPart<Acc> *part) const {
-    Acc value[kCols], term[kCols];
-    copy(at, value);
-    terms_apart(value, exp, term, &part->ones);
-    add_pack<kIsWindow, kTermsTogether>(pack, places, term, sums, part);
-  }
-  template <typename AnyExp>
-  __device__ __forceinline__ void take_terms(const AnyExp &exp, int at, GridSum<Acc> *sum) {
-    Acc term[kCols];
-    copy(at, term);
-    exp.times(term, sum_unit<Acc>(), term);
-    keep(at, term);
-#pragma unroll
-    for (const Acc t : term) sum->add(t);
   }
 
   Acc value_[kStored * kCols];

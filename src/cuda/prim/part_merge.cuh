@@ -99,7 +99,7 @@ __device__ __forceinline__ double warp_sum_of_units(double value) {
 }
 
 // The same as lanes_part over a whole warp, whose order does not matter where kBits says what a
-// lane's sum is below. Log-softmax needs a sum without the maximum's own terms to full relative
+// lane's sum is below. A sum without the maximum's own terms (is_log) is needed to full relative
 // precision, however small it is.
 template <int kBits, typename T>
 __device__ __forceinline__ RowPart<T> warp_part(RowPart<T> part, bool is_log) {
@@ -124,20 +124,25 @@ constexpr int unit_bits(int terms) {
 // depends on it.
 constexpr int kRunsBits = 16;
 
-// A part's sum against a larger maximum. Where both maxima are near their references are powers of
-// two, and the exponents are added; a part so far below adds nothing that a sum would show.
+// A part joins a row whose maximum is no less. Where both maxima are near their references are
+// powers of two, and the exponents are added; a part so far below adds nothing that a sum would
+// show.
 __device__ __forceinline__ void add_near(RowPart<float> *row, const RowPart<float> &part,
-                                         float limit) {
+                                         float limit, bool is_log) {
   constexpr float kNothingBelow = 120.0f;
   if (!(part.max > row->max - kNothingBelow)) return;
-  if (is_near(part.max, limit)) {
+  if (part.max == row->max) {
+    row->add(part);
+  } else if (is_near(part.max, limit)) {
+    double sum = part.others.value;  // more than 0
+    if (is_log) sum += double(part.ones_as_terms(limit));
     const int exponent =
         static_cast<int>(reference_exponent(part.max) - reference_exponent(row->max));
-    row->others.value += __hiloint2double(__double2hiint(part.others.value) + exponent * (1 << 20),
-                                          __double2loint(part.others.value));
+    row->others.value +=
+        __hiloint2double(__double2hiint(sum) + exponent * (1 << 20), __double2loint(sum));
   } else {
     RowPart<float> scaled = part;
-    scaled.rescale(row->max, limit, false);
+    scaled.rescale(row->max, limit);
     row->add(scaled);
   }
 }
@@ -153,14 +158,14 @@ __device__ __forceinline__ RowPart<T> merge_parts(int first, int stride, int cou
   max = warp_max_or_nan(max);
   RowPart<T> row = RowPart<T>::of(max);
   if constexpr (sizeof(T) == 4) {
-    if (!is_log && is_near(max, limit)) {
-      for (int i = begin; i < count; i += stride) add_near(&row, read(i), limit);
-      return warp_part<kBits>(row, false);
+    if (is_near(max, limit)) {
+      for (int i = begin; i < count; i += stride) add_near(&row, read(i), limit, is_log);
+      return warp_part<kBits>(row, is_log);
     }
   }
   for (int i = begin; i < count; i += stride) {
     RowPart<T> part = read(i);
-    part.rescale(max, limit, is_log);
+    part.rescale(max, limit);
     row.add(part);
   }
   return warp_part<kBits>(row, is_log);
@@ -176,13 +181,13 @@ __device__ __forceinline__ RowPart<T> merge_lone_parts(int count, float limit, b
   const T max = warp_max_or_nan(part.max);
   RowPart<T> row = RowPart<T>::of(max);
   if constexpr (sizeof(T) == 4) {
-    if (!is_log && is_near(max, limit)) {
-      add_near(&row, part, limit);
-      return warp_part<kBits>(row, false);
+    if (is_near(max, limit)) {
+      add_near(&row, part, limit, is_log);
+      return warp_part<kBits>(row, is_log);
     }
   }
   if (lane < count) {
-    part.rescale(max, limit, is_log);
+    part.rescale(max, limit);
     row.add(part);
   }
   return warp_part<kBits>(row, is_log);

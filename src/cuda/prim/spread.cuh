@@ -68,7 +68,8 @@ class SpreadRows {
       prefetch_next_row();
       exchange_.wait();
       const RowPart<Acc> row = merge();
-      const RowFactors<Acc> factors = finish(row, args_.empty_is_zero, args_.is_log);
+      const RowFactors<Acc> factors =
+          finish(row, Held::kNearLimit, args_.empty_is_zero, args_.is_log);
       for (int slab = end_slab_ - 1;; --slab) {
         store(slab, own.max, row.max, factors);
         if (slab == first_slab_) break;
@@ -100,7 +101,7 @@ class SpreadRows {
 
   __device__ __forceinline__ RowPart<Acc> take_terms() {
     const Acc max = warp_max_or_nan(run_.max(0));
-    return warp_part<Run::kSumBits>(run_.sum(0, max, args_.is_log), args_.is_log);
+    return run_.all_lanes(run_.sum(0, max, args_.is_log), args_.is_log);
   }
 
   // What the next row's loads will ask for comes to L2 while this row's sums meet.

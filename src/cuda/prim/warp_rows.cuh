@@ -93,14 +93,22 @@ struct WarpRows {
   // Row r's part by this lane: the terms against `max`, which is the row's. By all lanes together.
   __device__ __forceinline__ RowPart<Acc> sum(int r, Acc max, bool is_log) {
     RowPart<Acc> part = RowPart<Acc>::of(max);
-    typename Held::Sums sums = {};
-    held[r].add_terms(max, is_log, places(r), &sums, &part);
-    if constexpr (kIsWindow) {
-      if (is_log || Held::kHasOrder) {
+    if constexpr (Held::kHasOrder) {
+      typename Held::Sums sums = {};
+      held[r].add_terms(max, is_log, places(r), &sums, &part);
+      if constexpr (kIsWindow) {
         to_canonical<kCols / 2>(shift[r], &sums);
-        sums.template add_to<Held::kTermsTogether>(part.others);
+        sums.add_to(part.others);
       }
+    } else {
+      part.others = held[r].add_terms(max, is_log, places(r));
     }
+    return part;
+  }
+  // The part of one row, by all lanes together, of what `sum` gave.
+  __device__ __forceinline__ RowPart<Acc> all_lanes(RowPart<Acc> part, bool is_log) {
+    part = warp_part<kSumBits>(part, is_log && Held::kHasOrder);
+    if (is_log) take_max_out(0, &part);
     return part;
   }
   // From load to store, where these lanes have all of each row.
@@ -112,10 +120,15 @@ struct WarpRows {
     lanes_max_or_nan(largest, lanes);
 #pragma unroll
     for (int r = 0; r < kRows; ++r) part[r] = sum(r, largest[r], args.is_log);
-    lanes_part(part, args.is_log, lanes);
+    lanes_part(part, args.is_log && Held::kHasOrder, lanes);
+    if (args.is_log) {
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) take_max_out(r, &part[r]);
+    }
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
-      const RowFactors<Acc> row = finish(part[r], args.empty_is_zero, args.is_log);
+      const RowFactors<Acc> row =
+          finish(part[r], Held::kNearLimit, args.empty_is_zero, args.is_log);
       held[r].finish_whole({row, {sum_unit<Acc>(), Acc(0)}, unknown_zero(args)}, args.is_log);
     }
   }
@@ -140,6 +153,19 @@ struct WarpRows {
 
  private:
   int shift[kRows];  // of the rows' windows
+
+  // Log-softmax: row r's part without one of the maximum's own terms, where they have not been told
+  // apart yet.
+  __device__ __forceinline__ void take_max_out(int r, RowPart<Acc> *part) {
+    if constexpr (!Held::kHasOrder) {
+      const bool is_enough = part->take_max_out(Held::kNearLimit);
+      if (__all_sync(kFullWarp, is_enough)) return;
+      auto below = RowPart<Acc>::of(lanes_max_or_nan(held[r].max_below(part->max), lanes));
+      below.others = held[r].add_terms_below(below.max);
+      below = lanes_part(below, false, lanes);
+      if (!is_enough) part->take_others_from(below, Held::kNearLimit);
+    }
+  }
 
   __device__ __forceinline__ Places places(int r) const {
     const int step = lanes * kCols;
@@ -521,16 +547,13 @@ struct WarpRows {
   }
 
   // Position sums, shifted by kStep and less: see step_positions.
-  template <int kStep>
-  __device__ __forceinline__ void to_canonical(int by, typename Held::Sums *sums) const {
+  template <int kStep, typename Sums>
+  __device__ __forceinline__ void to_canonical(int by, Sums *sums) const {
     const int source = lane - member + ((member + 1) & (lanes - 1));
+    Acc next[kStep];
 #pragma unroll
-    for (int g = 0; g < Held::Sums::kGroups; ++g) {
-      Acc next[kStep];
-#pragma unroll
-      for (int i = 0; i < kStep; ++i) next[i] = __shfl_sync(kFullWarp, sums->sum[g][i], source);
-      step_positions<kStep>(sums->sum[g], next, (by & kStep) != 0);
-    }
+    for (int i = 0; i < kStep; ++i) next[i] = __shfl_sync(kFullWarp, sums->sum[i], source);
+    step_positions<kStep>(sums->sum, next, (by & kStep) != 0);
     if constexpr (kStep > 1) to_canonical<kStep / 2>(by, sums);
   }
 
