@@ -25,8 +25,9 @@ const void *general_rows_kernel_for(std::int32_t x_dtype, std::int32_t packs, bo
 // Softmax of such rows of whole words by clusters that stay, of 32 elements a thread, by whole
 // warps, with a mask of a byte an element or none.
 const void *general_persistent_kernel_for(std::int32_t x_dtype, bool has_mask);
-// Statistics alone of such rows, of 32 elements a thread, by whole warps.
-const void *general_stats_kernel_for(std::int32_t x_dtype);
+// Statistics alone of such rows, of 32 elements a thread, by whole warps. is_lse: all but row_sum,
+// with a scale and of lengths that LseTerms takes.
+const void *general_stats_kernel_for(std::int32_t x_dtype, bool is_lse);
 // Of rows that lie across memory.
 const void *column_kernel_for(std::int32_t x_dtype);
 // The same in registers: `threads` along the axis, `lanes` neighbouring rows a thread; and with a

@@ -19,7 +19,8 @@ __device__ __forceinline__ ScaledTerms terms_of(float max, const RowScaling &s) 
 }
 // What a part's terms are against; -inf where there is no term to speak of. `terms`: of the
 // maximum, or of anything where that is not finite.
-__device__ __forceinline__ float exponent_of(float max, const ScaledTerms &terms) {
+template <typename Terms>
+__device__ __forceinline__ float exponent_of(float max, const Terms &terms) {
   return is_finite_number(max) && terms.is_near() ? terms.exponent() : -Limits<float>::infinity();
 }
 

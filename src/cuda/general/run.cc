@@ -5,6 +5,7 @@
 #include "core/algo.h"
 #include "core/dtype.h"
 #include "core/held_rows.h"
+#include "core/lse_terms.h"
 #include "cuda/backend.h"
 #include "cuda/driver.h"
 #include "cuda/general/args.h"
@@ -68,7 +69,9 @@ bool plan_stats(const Policy &policy, const Problem &problem, GeneralLaunch *lau
       args.general.mask_kind != SOFTMAX_MASK_NONE || problem.rows > INT_MAX) {
     return false;
   }
-  const void *const kernel = general_stats_kernel_for(problem.x_dtype);
+  const bool is_lse = args.buffers.row_sum == nullptr && args.buffers.row_scale == nullptr &&
+                      problem.cols <= kLseMostCols && LseTerms::take(args.scaling);
+  const void *const kernel = general_stats_kernel_for(problem.x_dtype, is_lse);
   if (kernel == nullptr) return false;
   plan_to_stay(policy, kernel, launch);
   return true;

@@ -6,18 +6,19 @@ namespace softmax {
 namespace {
 
 template <typename X>
-const void *kernel() {
+const void *kernel(bool is_lse) {
   constexpr int kPacks = 32 * static_cast<int>(sizeof(X)) / kWordBytes;
-  return reinterpret_cast<const void *>(general_stats_kernel<X, kPacks>);
+  return is_lse ? reinterpret_cast<const void *>(general_stats_kernel<X, kPacks, LseSums>)
+                : reinterpret_cast<const void *>(general_stats_kernel<X, kPacks, ApartSums>);
 }
 
 }  // namespace
 
-const void *general_stats_kernel_for(std::int32_t x_dtype) {
+const void *general_stats_kernel_for(std::int32_t x_dtype, bool is_lse) {
   switch (x_dtype) {
-    case SOFTMAX_DTYPE_F32: return kernel<float>();
-    case SOFTMAX_DTYPE_F16: return kernel<__half>();
-    case SOFTMAX_DTYPE_BF16: return kernel<__nv_bfloat16>();
+    case SOFTMAX_DTYPE_F32: return kernel<float>(is_lse);
+    case SOFTMAX_DTYPE_F16: return kernel<__half>(is_lse);
+    case SOFTMAX_DTYPE_BF16: return kernel<__nv_bfloat16>(is_lse);
     default: return nullptr;
   }
 }
