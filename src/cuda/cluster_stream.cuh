@@ -12,8 +12,6 @@
 
 namespace softmax {
 
-constexpr int kStreamThreads = kStreamWarps * kWarpThreads;
-
 #if SOFTMAX_BULK_COPY
 
 template <typename X, typename Y, int kPacks, RowAccess access, bool kIsLog>
@@ -21,7 +19,7 @@ class StreamedRows {
  public:
   using Acc = AccOf<X>;
   using Exchange = ClusterExchange<Acc>;
-  using Run = WarpRuns<X, Y, kPacks, access>;
+  using Run = SpreadRuns<X, Y, kPacks, access>;
 
   // `slots` are this warp's.
   __device__ __forceinline__ StreamedRows(const RowArgs &args, const Ring<X> &slots,
@@ -123,19 +121,16 @@ __device__ __forceinline__ void run_stream(const RowArgs &args) {
 #endif
 }
 
-template <typename X, typename Y, int kPacks, RowAccess access, bool kIsLog>
-__global__ void __launch_bounds__(kStreamThreads, 1) cluster_stream_kernel(RowArgs args) {
-  run_stream<X, Y, kPacks, access, kIsLog>(args);
-}
-
-// The same with fewer registers: two blocks of ten warps find room on a multiprocessor then, in
-// place of one. For those which do with them; others spill, and are slower by a tenth and more.
-constexpr int kStreamFewRegisters = 96;
-template <typename Y, RowAccess access>
-constexpr bool kDoesWithFewRegisters = (sizeof(Y) == 4) == (access != RowAccess::kWindow);
+// Registers of a thread: 96 leave room for two blocks of ten warps on a multiprocessor, in place of
+// one. For those which do with them; others spill, and are slower by a tenth and more.
+template <typename X, typename Y, RowAccess access>
+constexpr int kStreamRegisters = (sizeof(Y) == 4) == (access != RowAccess::kWindow) ||
+                                         sizeof(X) < sizeof(Y)
+                                     ? 96
+                                     : 128;
 
 template <typename X, typename Y, int kPacks, RowAccess access, bool kIsLog>
-__global__ void __maxnreg__(kStreamFewRegisters) cluster_stream_few_registers_kernel(RowArgs args) {
+__global__ void __maxnreg__((kStreamRegisters<X, Y, access>)) cluster_stream_kernel(RowArgs args) {
   run_stream<X, Y, kPacks, access, kIsLog>(args);
 }
 

@@ -103,7 +103,7 @@ template <typename X, typename Y, int kPacks, RowAccess access, bool kIsLog>
 class LaggedWorker {
  public:
   using Acc = AccOf<X>;
-  using Run = WarpRuns<X, Y, kPacks, access>;
+  using Run = SpreadRuns<X, Y, kPacks, access>;
   using Meeting = LaggedMeeting<Acc>;
 
   // `slots` are this warp's.

@@ -79,7 +79,7 @@ template <typename X, typename Y, int kPacks, RowAccess access, bool kIsLog>
 class GridStreamRows {
  public:
   using Acc = AccOf<X>;
-  using Run = WarpRuns<X, Y, kPacks, access>;
+  using Run = SpreadRuns<X, Y, kPacks, access>;
   using Meeting = GridMeeting<Acc>;
 
   // `slots` are this warp's.

@@ -12,13 +12,8 @@ const void *cluster_stream_kernel_for(std::int32_t x, std::int32_t y, std::int32
     using Y = typename decltype(types)::Y;
     constexpr RowAccess kAccess = decltype(way)::value;
     constexpr int kPacks = decltype(count)::value;
-    if constexpr (kDoesWithFewRegisters<Y, kAccess>) {
-      return is_log ? address(cluster_stream_few_registers_kernel<X, Y, kPacks, kAccess, true>)
-                    : address(cluster_stream_few_registers_kernel<X, Y, kPacks, kAccess, false>);
-    } else {
-      return is_log ? address(cluster_stream_kernel<X, Y, kPacks, kAccess, true>)
-                    : address(cluster_stream_kernel<X, Y, kPacks, kAccess, false>);
-    }
+    return is_log ? address(cluster_stream_kernel<X, Y, kPacks, kAccess, true>)
+                  : address(cluster_stream_kernel<X, Y, kPacks, kAccess, false>);
   });
 }
 

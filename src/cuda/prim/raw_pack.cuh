@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "cuda/prim/pack.cuh"
 
@@ -142,6 +143,21 @@ __device__ __forceinline__ void unpack(const RawPack &raw, AccOf<X> (&value)[kPa
     }
   } else {
     RawElements<X>::unpack(raw, value);
+  }
+}
+
+// A pack of X from as many elements: a word, or of 16-bit ones that become float32 half of one.
+template <typename X, typename Source>
+__device__ __forceinline__ RawPack load_whole(const Source *from) {
+  if constexpr (std::is_same_v<X, Source>) {
+    return load_raw(from);
+  } else {
+    static_assert(sizeof(X) == 4 && sizeof(Source) == 2, "values that are widened");
+    const uint2 half = *reinterpret_cast<const uint2 *>(from);
+    const float2 first = RawElements<Source>::unpack(half.x);
+    const float2 second = RawElements<Source>::unpack(half.y);
+    const float value[4] = {first.x, first.y, second.x, second.y};
+    return RawElements<X>::pack(value);
   }
 }
 

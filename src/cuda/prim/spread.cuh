@@ -36,7 +36,7 @@ template <typename X, typename Y, int kPacks, RowAccess access, typename Exchang
 class SpreadRows {
  public:
   using Acc = AccOf<X>;
-  using Run = WarpRuns<X, Y, kPacks, access>;
+  using Run = SpreadRuns<X, Y, kPacks, access>;
   using Held = typename Run::Held;
 
   // `slots`: for the block's warps to merge many parts together.

@@ -21,9 +21,11 @@ constexpr StoreHint kHeldStoreHint = StoreHint::kNone;
 
 // kOneRow: the lanes of a warp have one row. kFullPacks: as many packs as are mostly full in all
 // lanes, for which there is code without a check a column. kMayBeWords: rows by elements may be
-// whole words after all, which are dealt out as kWords has them.
+// whole words after all, which are dealt out as kWords has them. Source: what X are made of as they
+// are loaded; a pack is kCols of them, a word or half of one.
 template <typename X, typename Y, int kPacks, RowAccess access, int kRows, bool kOneRow,
-          int kFullPacks, bool kKeepsTerms = access == RowAccess::kUnits, bool kMayBeWords = false>
+          int kFullPacks, bool kKeepsTerms = access == RowAccess::kUnits, bool kMayBeWords = false,
+          typename Source = X>
 struct WarpRows {
   using Acc = AccOf<X>;
   static constexpr bool kIsWindow = access == RowAccess::kWindow;
@@ -68,7 +70,7 @@ struct WarpRows {
     after = static_cast<int>(all - first < kMost ? all - first : kMost);
   }
 
-  __device__ __forceinline__ void load(const X *x) {
+  __device__ __forceinline__ void load(const Source *x) {
     if constexpr (access == RowAccess::kWords) load_words(x);
     if constexpr (access == RowAccess::kUnits) {
       if (!has_words()) {
@@ -207,7 +209,7 @@ struct WarpRows {
 
   // ---- words ----
 
-  __device__ __forceinline__ void load_words(const X *x) {
+  __device__ __forceinline__ void load_words(const Source *x) {
     RawPack raw[kRows][kPacks];
     with_full_words([&](auto full) {
       constexpr int kFull = decltype(full)::value;
@@ -216,7 +218,7 @@ struct WarpRows {
 #pragma unroll
         for (int p = 0; p < kPacks; ++p) {
           const bool may = p < kFull || cols_left(r, p) > 0;
-          raw[r][p] = may ? load_raw(x + row(r) * cols + col(p)) : empty_pack<X>();
+          raw[r][p] = may ? load_whole<X>(x + row(r) * cols + col(p)) : empty_pack<X>();
         }
       }
     });
@@ -302,12 +304,12 @@ struct WarpRows {
   // Element k of pack p is this many after the lane's first.
   __device__ __forceinline__ int unit(int p, int k) const { return (p * kCols + k) * lanes; }
 
-  __device__ __forceinline__ void load_units(const X *x) {
+  __device__ __forceinline__ void load_units(const Source *x) {
     with_full_packs(true, [&](auto full) {
       constexpr int kFull = decltype(full)::value;
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
-        const X *from = x + row(r) * pitch + member;
+        const Source *from = x + row(r) * pitch + member;
         const int left = anew(is_present(r) ? cols - member : 0);
 #pragma unroll
         for (int p = 0; p < kPacks; ++p) {
@@ -323,13 +325,12 @@ struct WarpRows {
   }
   // Of one pack, those before `left`.
   template <bool kIsWhole>
-  __device__ __forceinline__ RawPack load_pack_units(const X *from, int left) const {
+  __device__ __forceinline__ RawPack load_pack_units(const Source *from, int left) const {
     const BitsOf<X> nothing = minus_inf_bits<X>();
     BitsOf<X> bits[kCols];
 #pragma unroll
     for (int k = 0; k < kCols; ++k) {
-      bits[k] = kIsWhole || k * lanes < left ? reinterpret_cast<const BitsOf<X> *>(from)[k * lanes]
-                                             : nothing;
+      bits[k] = kIsWhole || k * lanes < left ? load_bits<X>(from + k * lanes) : nothing;
     }
     RawPack raw;
     memcpy(&raw, bits, sizeof raw);
@@ -402,20 +403,20 @@ struct WarpRows {
   __device__ __forceinline__ bool has_words() const { return kMayBeWords && cols % kCols == 0; }
 
   template <bool kIsAligned>
-  __device__ __forceinline__ void load_packs(const X *x) {
+  __device__ __forceinline__ void load_packs(const Source *x) {
     with_full_packs(kIsAligned, [&](auto full) {
       constexpr int kFull = decltype(full)::value;
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
-        const X *from = x + row(r) * pitch + member * kCols;
+        const Source *from = x + row(r) * pitch + member * kCols;
         const int left = anew(is_present(r) ? cols - member * kCols : 0);
 #pragma unroll
         for (int p = 0; p < kPacks; ++p) {
           if (kIsSparse && p >= kFull && p > 0 && unit(p, 0) >= cols) continue;
           RawPack raw = empty_pack<X>();
           if (p < kFull || unit(p, 0) < left) {
-            raw = kIsAligned ? load_raw(from + unit(p, 0))
-                             : load_cols(from + unit(p, 0), WordCols{0, kCols});
+            raw = kIsAligned ? load_whole<X>(from + unit(p, 0))
+                             : load_cols<X>(from + unit(p, 0), WordCols{0, kCols});
           }
           held[r].set(p, raw);
         }
@@ -471,17 +472,17 @@ struct WarpRows {
                    : window_may_have_tail(cols, capacity, kCols);
   }
 
-  __device__ __forceinline__ void load_window(const X *x) {
+  __device__ __forceinline__ void load_window(const Source *x) {
     // Rows with others before and after them have no word that reaches out of the tensor.
     const bool inside = window_is_inside(present * cols, before, after, kCols);
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) shift[r] = element_of(x + row(r) * cols);
+    for (int r = 0; r < kRows; ++r) shift[r] = element_of(x + row(r) * cols) % kCols;
     RawPack raw[kRows][Held::kStored];
     with_full_packs(inside, [&](auto full) {
       constexpr int kFull = decltype(full)::value;
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
-        const X *from = x + (row(r) * cols - shift[r]) + member * kCols;
+        const Source *from = x + (row(r) * cols - shift[r]) + member * kCols;
         int limit = anew(end_of(r));
         bool first_reaches_out = false;
         if (!inside && is_present(r)) {
@@ -493,11 +494,11 @@ struct WarpRows {
         for (int p = 0; p < kPacks; ++p) {
           const int at = p * lanes * kCols;
           const bool may = p < kFull || (at < limit && (p > 0 || !first_reaches_out));
-          raw[r][p] = may ? load_raw(from + at) : empty_pack<X>();
+          raw[r][p] = may ? load_whole<X>(from + at) : empty_pack<X>();
         }
         raw[r][kPacks] = empty_pack<X>();
         if (has_tail() && kPacks * lanes * kCols < limit) {
-          raw[r][kPacks] = load_raw(from + kPacks * lanes * kCols);
+          raw[r][kPacks] = load_whole<X>(from + kPacks * lanes * kCols);
         }
       }
     });
@@ -523,7 +524,7 @@ struct WarpRows {
   }
 
   // The first and the last word of a row, where they reach out of the tensor. It is rare.
-  __device__ __forceinline__ void load_ends(const X *x,
+  __device__ __forceinline__ void load_ends(const Source *x,
                                             RawPack (&raw)[kRows][Held::kStored]) const {
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
@@ -536,8 +537,8 @@ struct WarpRows {
         const bool is_out = side == 0 ? reads.first_reaches_out : last * kCols >= reads.limit;
         const bool is_own = is_present(r) && (word & (lanes - 1)) == member;
         if (!is_out || !is_own) continue;
-        const RawPack found = load_cols(x + (row(r) * cols - shift[r]) + word * kCols,
-                                        word_cols_of(word * kCols, kCols, shift[r], end));
+        const RawPack found = load_cols<X>(x + (row(r) * cols - shift[r]) + word * kCols,
+                                           word_cols_of(word * kCols, kCols, shift[r], end));
 #pragma unroll
         for (int p = 0; p < Held::kStored; ++p) {
           if (p * lanes + member == word) raw[r][p] = found;

@@ -5,11 +5,14 @@
 
 namespace softmax {
 
-// A warp's run of one long row. In a window the last lane's last pack may be half a word.
-template <typename X, typename Y, int kPacks, RowAccess access>
+// A warp's run of one long row, of which a lane has kPacks words. In a window the last lane's last
+// pack may be half a word. Held: what values are held as; a pack is a word of those.
+template <typename X, typename Y, int kPacks, RowAccess access, typename Held = X,
+          int kHeldPacks = kPacks *static_cast<int>(sizeof(Held) / sizeof(X))>
 struct WarpRuns
-    : WarpRows<X, Y, kPacks, access, 1, true,
-               access == RowAccess::kWindow && sizeof(X) == 2 ? kPacks - 1 : kPacks, false> {
+    : WarpRows<Held, Y, kHeldPacks, access, 1, true,
+               access == RowAccess::kWindow && sizeof(X) == 2 ? kHeldPacks - 1 : kHeldPacks, false,
+               false, X> {
   // How many columns a full one has in such rows.
   static __device__ __forceinline__ int run_cols(const RowArgs &args) {
     constexpr int kCols = kPackCols<X>;
@@ -29,5 +32,13 @@ struct WarpRuns
     this->before = this->after = 1 << 30;
   }
 };
+
+// Runs of CLUSTER and GRID. Sixteen-bit values of float32 results are dealt out as float32 is, four
+// neighbouring ones a lane: a lane's results are one word then, and a warp's lie together. By
+// words of eight, a lane has two words of results, and each store of a warp is every other half of
+// a sector of L2's, unless lanes trade halves, which takes two instructions an element.
+template <typename X, typename Y, int kPacks, RowAccess access>
+using SpreadRuns =
+    WarpRuns<X, Y, kPacks, access, std::conditional_t<(sizeof(Y) > sizeof(X)), Y, X>>;
 
 }  // namespace softmax

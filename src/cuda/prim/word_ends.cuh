@@ -20,22 +20,32 @@ __device__ __forceinline__ BitsOf<X> minus_inf_bits() {
   return bits;
 }
 
-// These elements of the word at `from`, and -inf.
-template <typename X>
-__device__ __forceinline__ RawPack load_cols(const X *from, WordCols cols) {
+// An element as X.
+template <typename X, typename Source>
+__device__ __forceinline__ BitsOf<X> load_bits(const Source *from) {
+  if constexpr (std::is_same_v<X, Source>) {
+    return *reinterpret_cast<const BitsOf<X> *>(from);
+  } else {
+    return __float_as_uint(load_element(from));
+  }
+}
+
+// These elements of the pack at `from`, as X, and -inf.
+template <typename X, typename Source>
+__device__ __forceinline__ RawPack load_cols(const Source *from, WordCols cols) {
   constexpr int kSize = static_cast<int>(sizeof(X));
-  const BitsOf<X> *bits = reinterpret_cast<const BitsOf<X> *>(from);
   RawPack raw = empty_pack<X>();
 #pragma unroll
   for (int i = 0; i < kPackCols<X>; ++i) {
     if (i < cols.from || i >= cols.to) continue;
+    const BitsOf<X> bits = load_bits<X>(from + i);
     if constexpr (kSize == 2) {
-      raw.part[i / 2] = __byte_perm(raw.part[i / 2], bits[i], i % 2 == 0 ? 0x3254 : 0x5410);
+      raw.part[i / 2] = __byte_perm(raw.part[i / 2], bits, i % 2 == 0 ? 0x3254 : 0x5410);
     } else if constexpr (kSize == 4) {
-      raw.part[i] = bits[i];
+      raw.part[i] = bits;
     } else {
-      raw.part[2 * i] = static_cast<std::uint32_t>(bits[i]);
-      raw.part[2 * i + 1] = static_cast<std::uint32_t>(bits[i] >> 32);
+      raw.part[2 * i] = static_cast<std::uint32_t>(bits);
+      raw.part[2 * i + 1] = static_cast<std::uint32_t>(bits >> 32);
     }
   }
   return raw;
