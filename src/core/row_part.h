@@ -19,11 +19,16 @@ namespace softmax {
 // False for a NaN or an infinity. There is no near float64.
 SOFTMAX_HD bool is_near(float max, float limit) { return max > -limit && max < limit; }
 
-// R, exactly, for a near maximum.
-SOFTMAX_HD float reference_exponent(float max) {
+// R for a near maximum: exactly; and as the low bits of a word whose others are the same for every
+// maximum, which is all that a difference of two needs.
+constexpr float kRoundToInteger = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
+SOFTMAX_HD float rounded_exponent(float max) {
   constexpr float kLog2E = 0x1.715476p+0f;
-  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
-  return fmaf(max, kLog2E, kRound) - kRound;
+  return fmaf(max, kLog2E, kRoundToInteger);
+}
+SOFTMAX_HD float reference_exponent(float max) { return rounded_exponent(max) - kRoundToInteger; }
+SOFTMAX_HD std::uint32_t reference_exponent_bits(float max) {
+  return bits_of(rounded_exponent(max));
 }
 
 // exp(x) / 2^R in units, at most 1.1 ulp off, for x <= max, where max is near.

@@ -122,15 +122,12 @@ __device__ __forceinline__ void run_stream(const RowArgs &args) {
 }
 
 // Registers of a thread: 96 leave room for two blocks of ten warps on a multiprocessor, in place of
-// one. For those which do with them; others spill, and are slower by a tenth and more.
-template <typename X, typename Y, RowAccess access>
-constexpr int kStreamRegisters = (sizeof(Y) == 4) == (access != RowAccess::kWindow) ||
-                                         sizeof(X) < sizeof(Y)
-                                     ? 96
-                                     : 128;
+// one. Those that would spill with them are slower by a tenth and more, and have more.
+template <typename Y, RowAccess access>
+constexpr int kStreamRegisters = sizeof(Y) == 2 && access != RowAccess::kWindow ? 128 : 96;
 
 template <typename X, typename Y, int kPacks, RowAccess access, bool kIsLog>
-__global__ void __maxnreg__((kStreamRegisters<X, Y, access>)) cluster_stream_kernel(RowArgs args) {
+__global__ void __maxnreg__((kStreamRegisters<Y, access>)) cluster_stream_kernel(RowArgs args) {
   run_stream<X, Y, kPacks, access, kIsLog>(args);
 }
 

@@ -216,6 +216,54 @@ TEST_CASE("general: statistics change no bit of a result, and are the same alone
   }
 }
 
+TEST_CASE("general: a log-sum-exp alone is within its bound, and its row may lie anywhere",
+          "[general][bits]") {
+  for (const softmax_algo_t algo : GeneralCalls(device()).algos()) {
+    Bits bits(algo);
+    for (const std::int64_t cols : {40, 5000, 50257, 131080}) {
+      for (const softmax_dtype_t dtype :
+           {SOFTMAX_DTYPE_F32, SOFTMAX_DTYPE_F16, SOFTMAX_DTYPE_BF16}) {
+        for (const double scale : {1.0, -0.5, 0.3}) {
+          GeneralCase c;
+          c.shape = {2, 3, cols};
+          c.x_dtype = c.y_dtype = dtype;
+          c.op = SOFTMAX_OP_STATS;
+          c.has_stats = c.lse_alone = true;
+          c.scale = scale;
+          c.spread = cols == 5000 ? 8 : 2;
+          const GeneralValues values = make_values(c);
+          GeneralResult first, other;
+          if (!bits.run(c, values, &first)) continue;
+          INFO(c.text() << " by " << softmax_algo_name(algo));
+          const GeneralReference reference = make_general_reference(c, values);
+          for (std::size_t r = 0; r < reference.lse.size(); ++r) {
+            const auto exact = static_cast<double>(reference.lse[r]);
+            const double ulp = std::fabs(std::nextafter(static_cast<float>(exact), 1e30f) -
+                                         static_cast<float>(exact));
+            CHECK(std::fabs(first.lse[r] - exact) <= 0x1p-21 + ulp);
+          }
+          GeneralCase moved = c;
+          moved.offset = 1;
+          moved.x_lie = Lie::kPadded;
+          if (bits.run(moved, values, &other)) CHECK(same_bits(other.lse, first.lse));
+          // Rows at no single pitch.
+          moved.offset = 0;
+          moved.shape = {cols, 2, 3};
+          moved.axis = 0;
+          moved.x_lie = Lie::kReversed;
+          if (bits.run(moved, values, &other)) CHECK(same_bits(other.lse, first.lse));
+          GeneralCase one = c;
+          one.shape = {1, cols};
+          if (!bits.run(one, row_of(c, values, 4), &other)) continue;
+          CHECK(std::memcmp(&other.lse[0], &first.lse[4], 4) == 0);
+        }
+      }
+    }
+    INFO(softmax_algo_name(algo));
+    CHECK(bits.served() >= least_served(algo));
+  }
+}
+
 TEST_CASE("general: AUTO has the bits of the algorithm that it takes", "[general][bits]") {
   int compared = 0;
   for (GeneralCase c : every_way()) {

@@ -91,7 +91,7 @@ std::string GeneralCase::text() const {
       << " mask " << mask_kind << " empty " << empty_row << " offset " << causal_offset << " scale "
       << scale << " cap " << softcap << " y_scale " << y_scale
       << (has_row_scale ? " row_scale" : "") << (has_sink ? " sink" : "")
-      << (has_stats ? " stats" : "") << (given_stats ? " given" : "")
+      << (has_stats ? lse_alone ? " lse" : " stats" : "") << (given_stats ? " given" : "")
       << (in_place ? " in place" : "") << " spread " << spread << " at " << offset << " seed "
       << seed;
   return out.str();

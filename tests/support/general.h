@@ -49,6 +49,7 @@ struct GeneralCase {
   bool has_row_scale = false;
   bool has_sink = false;
   bool has_stats = false;    // row_max, row_sum and lse are outputs
+  bool lse_alone = false;    // of those lse alone
   bool given_stats = false;  // row_max and row_sum are inputs
   bool in_place = false;     // y on x; BACKWARD: dx on dy
   double spread = 2;         // of x

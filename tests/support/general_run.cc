@@ -270,7 +270,7 @@ GeneralResult run(Device *device, softmax_handle_t handle, const GeneralCase &c,
   const std::vector<float> row_max_before = row_max, row_sum_before = row_sum, lse_before = lse;
 
   const bool has_stats_out = c.has_stats && !c.given_stats;
-  const bool has_stats_args = c.given_stats || has_stats_out;
+  const bool has_stats_args = c.given_stats || (has_stats_out && !c.lse_alone);
   const bool has_sink = c.has_sink && !c.is_from_y();
   const bool has_length = c.mask_kind == SOFTMAX_MASK_ROW_LENGTH;
   Carrier carry(device, c.gap, how == How::kExactly);

@@ -65,7 +65,7 @@ void plan_to_stay(const Policy &policy, const void *kernel, GeneralLaunch *launc
 // Statistics alone, of rows for which there is a kernel that writes nothing else.
 bool plan_stats(const Policy &policy, const Problem &problem, GeneralLaunch *launch) {
   const GeneralArgs &args = launch->args;
-  if (!args.is_stats || policy.threads_per_row <= kWarp || args.layout().dims > 1 ||
+  if (!args.is_stats || policy.threads_per_row <= kWarp ||
       args.general.mask_kind != SOFTMAX_MASK_NONE || problem.rows > INT_MAX) {
     return false;
   }

@@ -42,13 +42,7 @@ class StatsRows {
 
   __device__ __forceinline__ StatsRows(const GeneralArgs &args, Room *room, int rank, unsigned team,
                                        unsigned teams)
-      : args_(args),
-        room_(*room),
-        rank_(rank),
-        teams_(teams),
-        row_(team),
-        step_(std::int64_t{teams} * args.layout().stride[kTensorX][0]),
-        words_(args, rank) {}
+      : args_(args), room_(*room), rank_(rank), teams_(teams), row_(team), words_(args, rank) {}
 
   __device__ __forceinline__ void run() {
     const auto rows = static_cast<unsigned>(args_.layout().rows);
@@ -70,6 +64,11 @@ class StatsRows {
   __device__ __forceinline__ std::int64_t row(int i) const {
     return row_ + static_cast<unsigned>(i) * teams_;
   }
+  // Where row i begins, or this block's part of it.
+  __device__ __forceinline__ const X *x_of(int i) const {
+    return static_cast<const X *>(args_.buffers.x) + args_.layout().offset(kTensorX, row(i)) +
+           words_.first();
+  }
   // The block of a cluster that finishes row i.
   __device__ __forceinline__ int owner(int i) const { return i & (args_.row_blocks - 1); }
 
@@ -80,16 +79,13 @@ class StatsRows {
   }
 
   __device__ __forceinline__ void run_batch(int count) {
-    const X *x = static_cast<const X *>(args_.buffers.x) +
-                 std::int64_t{row_} * args_.layout().stride[kTensorX][0] + words_.first();
-    words_.load(x);
+    words_.load(x_of(0));
 #pragma unroll 1
     for (int first = 0; first < count; first += kStatsTogether) {
       const int end = min(first + kStatsTogether, count);
 #pragma unroll 1
       for (int i = first; i < end; ++i) {
-        x += step_;
-        const Piece own = take_piece(scaling_of(i), i + 1 < count ? x : nullptr);
+        const Piece own = take_piece(scaling_of(i), i + 1 < count ? x_of(i + 1) : nullptr);
         if (lane() == 0) pieces(i)[warp()] = own;
       }
       __syncthreads();
@@ -205,7 +201,6 @@ class StatsRows {
   unsigned row_;              // the batch's first
   int turn_ = 0;              // of the two that room is for
   std::uint32_t phases_ = 0;  // of the barriers, a bit each
-  const std::int64_t step_;
   StatsWords<X, kPacks, Sums::kIsApart> words_;
 };
 

@@ -124,28 +124,53 @@ constexpr int unit_bits(int terms) {
 // depends on it.
 constexpr int kRunsBits = 16;
 
-// A part joins a row whose maximum is no less. Where both maxima are near their references are
-// powers of two, and the exponents are added; a part so far below adds nothing that a sum would
-// show.
-__device__ __forceinline__ void add_near(RowPart<float> *row, const RowPart<float> &part,
-                                         float limit, bool is_log) {
-  constexpr float kNothingBelow = 120.0f;
-  if (!(part.max > row->max - kNothingBelow)) return;
-  if (part.max == row->max) {
-    row->add(part);
-  } else if (is_near(part.max, limit)) {
-    double sum = part.others.value;  // more than 0
-    if (is_log) sum += double(part.ones_as_terms(limit));
-    const int exponent =
-        static_cast<int>(reference_exponent(part.max) - reference_exponent(row->max));
-    row->others.value +=
-        __hiloint2double(__double2hiint(sum) + exponent * (1 << 20), __double2loint(sum));
-  } else {
-    RowPart<float> scaled = part;
-    scaled.rescale(row->max, limit);
-    row->add(scaled);
+// Parts of a row whose maximum is near. Where a part's is near too their references are powers of
+// two, and the exponents are added; a part so far below adds nothing that a sum would show.
+class NearMerge {
+ public:
+  __device__ __forceinline__ NearMerge(float max, float limit, bool is_log)
+      : row_(RowPart<float>::of(max)),
+        limit_(limit),
+        is_log_(is_log),
+        bits_(reference_exponent_bits(max)) {}
+
+  // Without a branch: where lanes have several parts each, all of them are under way together. What
+  // is no near part's is left for add_far.
+  __device__ __forceinline__ void add(const RowPart<float> &part) {
+    const bool counts = is_part(part);
+    const bool near = is_near(part.max, limit_);
+    double sum = part.others.value;  // 0 only where exponents are equal
+    if (is_log_) {
+      const bool is_max = part.max == row_.max;
+      row_.ones += is_max ? part.ones : 0.0f;
+      sum += is_max ? 0.0 : double(part.ones * 0x1p-64f * NearTerms(part.max)(part.max));
+    }
+    const std::uint32_t exponent = reference_exponent_bits(part.max) - bits_;
+    const auto high = static_cast<std::uint32_t>(__double2hiint(sum));
+    sum = __hiloint2double(static_cast<int>(high + (exponent << 20)), __double2loint(sum));
+    row_.others.value += counts && near ? sum : 0.0;
+    has_far_ |= counts && !near;
   }
-}
+  __device__ __forceinline__ bool has_far() const { return has_far_; }
+  __device__ __forceinline__ void add_far(RowPart<float> part) {
+    if (!is_part(part) || is_near(part.max, limit_)) return;
+    part.rescale(row_.max, limit_);
+    row_.others.add(part.others);
+  }
+  __device__ __forceinline__ const RowPart<float> &row() const { return row_; }
+
+ private:
+  __device__ __forceinline__ bool is_part(const RowPart<float> &part) const {
+    constexpr float kNothingBelow = 120.0f;
+    return part.max > row_.max - kNothingBelow;
+  }
+
+  RowPart<float> row_;
+  float limit_;
+  bool is_log_;
+  std::uint32_t bits_;
+  bool has_far_ = false;
+};
 
 // The union of the parts 0 .. count - 1, which `read` gives: lane i takes parts first + i,
 // first + i + stride, .... `limit`: see part_scale. kBits: of a lane's sum, see warp_part.
@@ -156,13 +181,18 @@ __device__ __forceinline__ RowPart<T> merge_parts(int first, int stride, int cou
   T max = -Limits<T>::infinity();
   for (int i = begin; i < count; i += stride) max = max_or_nan(max, read(i).max);
   max = warp_max_or_nan(max);
-  RowPart<T> row = RowPart<T>::of(max);
   if constexpr (sizeof(T) == 4) {
     if (is_near(max, limit)) {
-      for (int i = begin; i < count; i += stride) add_near(&row, read(i), limit, is_log);
-      return warp_part<kBits>(row, is_log);
+      NearMerge merge(max, limit, is_log);
+      for (int i = begin; i < count; i += stride) merge.add(read(i));
+      if (merge.has_far()) {
+#pragma unroll 1
+        for (int i = begin; i < count; i += stride) merge.add_far(read(i));
+      }
+      return warp_part<kBits>(merge.row(), is_log);
     }
   }
+  RowPart<T> row = RowPart<T>::of(max);
   for (int i = begin; i < count; i += stride) {
     RowPart<T> part = read(i);
     part.rescale(max, limit);
@@ -179,13 +209,15 @@ __device__ __forceinline__ RowPart<T> merge_lone_parts(int count, float limit, b
   RowPart<T> part = RowPart<T>::of(-Limits<T>::infinity());
   if (lane < count) part = read(lane);
   const T max = warp_max_or_nan(part.max);
-  RowPart<T> row = RowPart<T>::of(max);
   if constexpr (sizeof(T) == 4) {
     if (is_near(max, limit)) {
-      add_near(&row, part, limit, is_log);
-      return warp_part<kBits>(row, is_log);
+      NearMerge merge(max, limit, is_log);
+      merge.add(part);
+      if (merge.has_far()) merge.add_far(part);
+      return warp_part<kBits>(merge.row(), is_log);
     }
   }
+  RowPart<T> row = RowPart<T>::of(max);
   if (lane < count) {
     part.rescale(max, limit);
     row.add(part);
