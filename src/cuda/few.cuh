@@ -326,7 +326,7 @@ __global__ void __launch_bounds__(kFewMostWords, 1) few_kernel(RowArgs args) {
     part = sum(max);
     if constexpr (kIsLog) {
       if (!part.take_max_out(Pack::kNearLimit)) {
-        const Acc second = run_max(pack.max_below(max));
+        const Acc second = run_max(pack.max_below(max, Places{}));
         pack.make_terms_below(second, term);
         part.take_others_from(sum(second), Pack::kNearLimit);
       }

@@ -94,11 +94,9 @@ class StatsWords {
             term[i] = is_one ? 0.0f : term[i];
           }
         }
-        sums.others += (small_double(term[0]) + small_double(term[2])) +
-                       (small_double(term[1]) + small_double(term[3]));
+        sums.others += (double(term[0]) + double(term[2])) + (double(term[1]) + double(term[3]));
       }
     });
-    sums.others *= kOfSmall;
     return sums;
   }
   // The same of all terms together.

@@ -79,13 +79,16 @@ class TermPacks {
 
   // Log-softmax: the largest of the values below this one, and the sum of all terms against that,
   // those of larger ones being its own.
-  __device__ __forceinline__ Acc max_below(Acc limit) {
+  __device__ __forceinline__ Acc max_below(Acc limit, const Places &places) const {
     Acc largest = -Limits<Acc>::infinity();
-    each_turned([&](Acc(&x)[kCols]) {
 #pragma unroll
-      for (const Acc v : x) largest = v < limit && v > largest ? v : largest;
-      return false;
-    });
+    for (int pack = 0; pack < kStored; ++pack) {
+      if (pack < kPacks && !places.has(pack)) continue;
+      Acc value[kCols];
+      copy(pack, value);
+#pragma unroll
+      for (const Acc v : value) largest = v < limit && v > largest ? v : largest;
+    }
     return largest;
   }
   __device__ __forceinline__ WideSum<Acc> add_terms_below(Acc second) {

@@ -162,9 +162,13 @@ struct WarpRows {
     if constexpr (!Held::kHasOrder) {
       const bool is_enough = part->take_max_out(Held::kNearLimit);
       if (__all_sync(kFullWarp, is_enough)) return;
-      auto below = RowPart<Acc>::of(lanes_max_or_nan(held[r].max_below(part->max), lanes));
-      below.others = held[r].add_terms_below(below.max);
-      below = lanes_part(below, false, lanes);
+      auto below =
+          RowPart<Acc>::of(lanes_max_or_nan(held[r].max_below(part->max, places(r)), lanes));
+      // A row's last run may be one element.
+      if (__any_sync(kFullWarp, below.max >= Limits<Acc>::lowest())) {
+        below.others = held[r].add_terms_below(below.max);
+        below = lanes_part(below, false, lanes);
+      }
       if (!is_enough) part->take_others_from(below, Held::kNearLimit);
     }
   }
