@@ -51,23 +51,11 @@ __device__ __forceinline__ RawPack load_cols(const Source *from, WordCols cols) 
   return raw;
 }
 
-// As store_raw, but nothing that the compiler could merge with stores of pieces: it would make four
-// of one for all lanes, and four times the traffic to L2.
-template <StoreHint hint>
-__device__ __forceinline__ void store_whole(void *p, const RawPack &raw) {
-  const uint4 word = make_uint4(raw.part[0], raw.part[1], raw.part[2], raw.part[3]);
-  if (hint == StoreHint::kStreaming) {
-    __stcs(static_cast<uint4 *>(p), word);
-  } else {
-    __stwb(static_cast<uint4 *>(p), word);
-  }
-}
-
 // These elements of a word of results: whole if that is all of them, and otherwise in pieces.
 template <StoreHint hint, typename Y>
 __device__ __forceinline__ void store_cols(Y *to, const RawPack &word, WordCols cols) {
   if (cols.all(kPackCols<Y>)) {
-    store_whole<hint>(to, word);
+    store_raw<hint>(to, word);
   } else if (cols.any()) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
