@@ -179,8 +179,8 @@ class FewTerms {
   __device__ __forceinline__ void put(int slot, const float (&term)[kCols], float ones) const {
 #pragma unroll
     for (int i = 0; i < kSlotWords; ++i) {
-      leave_raw(words_ + i * blockDim.x + slot,
-                RawElements<float>::pack(term + i * kPackCols<float>));
+      store_raw<StoreHint::kShared>(words_ + i * blockDim.x + slot,
+                                    RawElements<float>::pack(term + i * kPackCols<float>));
     }
     if constexpr (kIsLog) ones_[slot] = ones;
   }

@@ -114,7 +114,7 @@ class Tiles {
     }
     rows_.load(x + own_row_ * rows_.cols);
     rows_.finish_whole_rows(args_);
-    rows_.template store<StoreHint::kNone>(y + own_row_ * rows_.cols, args_.is_log);
+    rows_.template store<StoreHint::kShared>(y + own_row_ * rows_.cols, args_.is_log);
   }
 
   const RowArgs &args_;

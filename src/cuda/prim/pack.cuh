@@ -37,7 +37,8 @@ __device__ __forceinline__ Word<T> load_word(const T *p) {
   return word;
 }
 
-enum class StoreHint { kNone, kStreaming };
+// kShared: to shared memory.
+enum class StoreHint { kNone, kStreaming, kShared };
 
 template <StoreHint hint, typename T>
 __device__ __forceinline__ void store_word(T *p, const Word<T> &word) {

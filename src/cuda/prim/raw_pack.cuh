@@ -20,20 +20,18 @@ __device__ __forceinline__ RawPack load_raw(const void *p) {
   return {{word.x, word.y, word.z, word.w}};
 }
 
-// To global memory. Not as an assignment, of which the compiler has made four stores of a quarter
+// Global memory: not by an assignment, of which the compiler has made four stores of a quarter
 // each, and four times the traffic to L2: of the first pack of a row, and beside stores of pieces.
 template <StoreHint hint>
 __device__ __forceinline__ void store_raw(void *p, const RawPack &raw) {
   const uint4 word = make_uint4(raw.part[0], raw.part[1], raw.part[2], raw.part[3]);
   if (hint == StoreHint::kStreaming) {
     __stcs(static_cast<uint4 *>(p), word);
-  } else {
+  } else if (hint == StoreHint::kNone) {
     __stwb(static_cast<uint4 *>(p), word);
+  } else {
+    *static_cast<uint4 *>(p) = word;
   }
-}
-// To shared memory.
-__device__ __forceinline__ void leave_raw(void *p, const RawPack &raw) {
-  *static_cast<uint4 *>(p) = make_uint4(raw.part[0], raw.part[1], raw.part[2], raw.part[3]);
 }
 
 // Words that lie together, of two neighbouring lanes, so that each store of a warp writes whole

@@ -241,7 +241,7 @@ struct WarpRows {
         if (p >= kFull && cols_left(0, p) <= 0) continue;
         Acc value[kCols];
         held[0].copy(p, value);
-        leave_raw(x + col(p), RawElements<X>::pack(value));
+        store_raw<StoreHint::kShared>(x + col(p), RawElements<X>::pack(value));
       }
     });
   }
