@@ -306,6 +306,9 @@ __global__ void __launch_bounds__(kFewMostWords, 1) few_kernel(RowArgs args) {
   const bool is_one_run = !is_cut || warps <= kFewRunWarps;
   const bool is_own_run = is_one_run || ((warp ^ run) & (kFewRunWarps - 1)) == 0;
   RowPart<Acc> part = RowPart<Acc>::of(max);
+  const auto put_part = [&] {
+    if (!is_one_run && is_own_run && lane == 0) parts[run] = part;
+  };
   Acc term[kCols];
   if constexpr (Pack::kHasOrder) {
     const FewTerms<X, Y, kIsLog> terms(terms_memory);
@@ -325,16 +328,24 @@ __global__ void __launch_bounds__(kFewMostWords, 1) few_kernel(RowArgs args) {
     pack.template make_terms<kIsLog>(max, term);
     part = sum(max);
     if constexpr (kIsLog) {
-      if (!part.take_max_out(Pack::kNearLimit)) {
+      // All runs or none, so that all the block's threads come by the same barriers.
+      const bool is_enough = part.take_max_out(Pack::kNearLimit);
+      put_part();
+      if (is_one_run ? !is_enough : __syncthreads_or(!is_enough)) {
         const Acc second = run_max(pack.max_below(max, Places{}));
         pack.make_terms_below(second, term);
-        part.take_others_from(sum(second), Pack::kNearLimit);
+        const RowPart<Acc> below = sum(second);
+        if (!is_enough) part.take_others_from(below, Pack::kNearLimit);
+        put_part();
+        if (!is_one_run) __syncthreads();
       }
     }
   }
-  if (!is_one_run && is_own_run && lane == 0) parts[run] = part;
   if (!is_one_run) {
-    __syncthreads();
+    if constexpr (Pack::kHasOrder || !kIsLog) {
+      put_part();
+      __syncthreads();
+    }
     part =
         merge_lone_parts<Acc, kRunsBits>(static_cast<int>(blockDim.x / kFewRunThreads),
                                          Pack::kNearLimit, kIsLog, [&](int i) { return parts[i]; });

@@ -30,6 +30,13 @@ __device__ __forceinline__ std::int64_t anew(std::int64_t value) {
   asm volatile("" : "+l"(value));
   return value;
 }
+// The same of a pointer to global memory.
+template <typename T>
+__device__ __forceinline__ T *anew_base(T *pointer) {
+  // The way through a global address tells the compiler what kind of memory it is.
+  const std::int64_t address = anew(static_cast<std::int64_t>(__cvta_generic_to_global(pointer)));
+  return static_cast<T *>(const_cast<void *>(__cvta_global_to_generic(address)));
+}
 // A pointer to global memory that offsets are added to. `zero` is one of which the assembler knows
 // nothing: it would rather add up the offsets first, in 64 bits and for each access anew.
 template <typename T>

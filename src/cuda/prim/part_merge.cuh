@@ -11,15 +11,19 @@ namespace softmax {
 
 // Over groups of `lanes` neighbouring lanes, a power of two that the whole warp agrees on, for
 // several rows at once: one question a step, and no row waits for another's shuffles.
-template <typename T, int kRows>
-__device__ __forceinline__ void lanes_max_or_nan(T (&value)[kRows], int lanes) {
+template <typename T, int kRows, typename Larger>
+__device__ __forceinline__ void lanes_reduce(T (&value)[kRows], int lanes, Larger larger) {
 #pragma unroll
   for (int step = kWarpThreads / 2; step > 0; step /= 2) {
     if (step < lanes) {
 #pragma unroll
-      for (T &v : value) v = max_or_nan(v, __shfl_xor_sync(kFullWarp, v, step));
+      for (T &v : value) v = larger(v, __shfl_xor_sync(kFullWarp, v, step));
     }
   }
+}
+template <typename T, int kRows>
+__device__ __forceinline__ void lanes_max_or_nan(T (&value)[kRows], int lanes) {
+  lanes_reduce(value, lanes, [](T a, T b) { return max_or_nan(a, b); });
 }
 template <typename T>
 __device__ __forceinline__ T lanes_max_or_nan(T value, int lanes) {
@@ -83,6 +87,33 @@ __device__ __forceinline__ RowPart<T> lanes_part(const RowPart<T> &part, bool is
   RowPart<T> one[1] = {part};
   lanes_part(one, is_log, lanes);
   return one[0];
+}
+
+// As lanes_part, of as many rows as there are lanes or fewer, but that each lane gets one row's
+// part alone: row member / (lanes / kRows), `member` being its number among the lanes. Half of the
+// rows are given away with every step for what the other lane has of the rest, so that a row costs
+// its share of the shuffles. The same additions of the same numbers.
+template <typename T, int kRows>
+__device__ __forceinline__ RowPart<T> part_of_one_row(RowPart<T> (&part)[kRows], bool is_log,
+                                                      int lanes, int member) {
+  int step = lanes / 2;
+#pragma unroll
+  for (int rows = kRows / 2; rows > 0; rows /= 2) {
+    const bool is_upper = (member & step) != 0;
+#pragma unroll
+    for (int r = 0; r < rows; ++r) {
+      const RowPart<T> given = is_upper ? part[r] : part[r + rows];
+      part[r] = is_upper ? part[r + rows] : part[r];
+      part[r].others.add(shuffled(given.others, step));
+      if (is_log) part[r].ones += __shfl_xor_sync(kFullWarp, given.ones, step);
+    }
+    step /= 2;
+  }
+  for (; step > 0; step /= 2) {
+    part[0].others.add(shuffled(part[0].others, step));
+    if (is_log) part[0].ones += __shfl_xor_sync(kFullWarp, part[0].ones, step);
+  }
+  return part[0];
 }
 
 // A sum over a whole warp of softmax terms in units, below 2^kBits of them in each lane and not

@@ -119,19 +119,18 @@ struct WarpRows {
     RowPart<Acc> part[kRows];
 #pragma unroll
     for (int r = 0; r < kRows; ++r) largest[r] = max(r);
-    lanes_max_or_nan(largest, lanes);
+    rows_max(&largest);
 #pragma unroll
     for (int r = 0; r < kRows; ++r) part[r] = sum(r, largest[r], args.is_log);
+    if (kSharesFinish && lanes >= kRows) return finish_by_turns(largest, &part, args);
     lanes_part(part, args.is_log && Held::kHasOrder, lanes);
-    if (args.is_log) {
 #pragma unroll
-      for (int r = 0; r < kRows; ++r) take_max_out(r, &part[r]);
+    for (int r = 0; r < kRows; ++r) {
+      if (args.is_log) take_max_out(r, &part[r]);
     }
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
-      const RowFactors<Acc> row =
-          finish(part[r], Held::kNearLimit, args.empty_is_zero, args.is_log);
-      held[r].finish_whole({row, {sum_unit<Acc>(), Acc(0)}, unknown_zero(args)}, args.is_log);
+      finish_row(r, finish(part[r], Held::kNearLimit, args.empty_is_zero, args.is_log), args);
     }
   }
   template <StoreHint hint>
@@ -154,6 +153,9 @@ struct WarpRows {
   }
 
  private:
+  // Rows by elements have a lane each where there are several.
+  static constexpr bool kSharesFinish = kRows > 1 && access != RowAccess::kUnits;
+
   int shift[kRows];  // of the rows' windows
 
   // Log-softmax: row r's part without one of the maximum's own terms, where they have not been told
@@ -161,15 +163,73 @@ struct WarpRows {
   __device__ __forceinline__ void take_max_out(int r, RowPart<Acc> *part) {
     if constexpr (!Held::kHasOrder) {
       const bool is_enough = part->take_max_out(Held::kNearLimit);
-      if (__all_sync(kFullWarp, is_enough)) return;
-      auto below =
-          RowPart<Acc>::of(lanes_max_or_nan(held[r].max_below(part->max, places(r)), lanes));
-      // A row's last run may be one element.
-      if (__any_sync(kFullWarp, below.max >= Limits<Acc>::lowest())) {
-        below.others = held[r].add_terms_below(below.max);
-        below = lanes_part(below, false, lanes);
+      if (!__all_sync(kFullWarp, is_enough)) take_others_below(r, part->max, !is_enough, part);
+    }
+  }
+  // The second half of that for row r, whose maximum this is: in lanes that ask.
+  __device__ __forceinline__ void take_others_below(int r, Acc max, bool asks, RowPart<Acc> *part) {
+    auto below = RowPart<Acc>::of(lanes_max_or_nan(held[r].max_below(max, places(r)), lanes));
+    // A row's last run may be one element.
+    if (__any_sync(kFullWarp, below.max >= Limits<Acc>::lowest())) {
+      below.others = held[r].add_terms_below(below.max);
+      below = lanes_part(below, false, lanes);
+    }
+    if (asks) part->take_others_from(below, Held::kNearLimit);
+  }
+  __device__ __forceinline__ void finish_row(int r, const RowFactors<Acc> &row,
+                                             const RowArgs &args) {
+    held[r].finish_whole({row, {sum_unit<Acc>(), Acc(0)}, unknown_zero(args)}, args.is_log);
+  }
+  // What is done once a row is done by a few of its lanes, each for one of the rows, and what
+  // outputs need of it told to the others: short rows have as much of it as of their elements.
+  __device__ __forceinline__ void finish_by_turns(const Acc (&largest)[kRows],
+                                                  RowPart<Acc> (*part)[kRows],
+                                                  const RowArgs &args) {
+    const bool is_log = args.is_log;
+    const int share = lanes / kRows;
+    RowPart<Acc> own_part = part_of_one_row(*part, is_log && Held::kHasOrder, lanes, member);
+    if constexpr (!Held::kHasOrder) {
+      const bool is_enough = !is_log || own_part.take_max_out(Held::kNearLimit);
+      if (!__all_sync(kFullWarp, is_enough)) {
+#pragma unroll
+        for (int r = 0; r < kRows; ++r) {
+          take_others_below(r, largest[r], !is_enough && member / share == r, &own_part);
+        }
       }
-      if (!is_enough) part->take_others_from(below, Held::kNearLimit);
+    }
+    const RowFactors<Acc> own = finish(own_part, Held::kNearLimit, args.empty_is_zero, is_log);
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      const int source = lane - member + r * share;
+      RowFactors<Acc> row = {finite_reference(largest[r]), Acc(0), Acc(0), Acc(0)};
+      if (is_log) {
+        row.log_sum = __shfl_sync(kFullWarp, own.log_sum, source);
+      } else {
+        row.inverse_sum = __shfl_sync(kFullWarp, own.inverse_sum, source);
+        // Results of 16 bits do without.
+        if (sizeof(Y) > 2) row.correction = __shfl_sync(kFullWarp, own.correction, source);
+      }
+      finish_row(r, row, args);
+    }
+  }
+  // From lanes' maxima to rows'. Those of 16-bit elements travel two by two.
+  __device__ __forceinline__ void rows_max(Acc (*largest)[kRows]) const {
+    if constexpr (sizeof(X) == 2 && kSharesFinish) {
+      using Elements = RawElements<X>;
+      std::uint32_t two[kRows / 2];
+#pragma unroll
+      for (int i = 0; i < kRows / 2; ++i) {
+        two[i] = Elements::pack((*largest)[2 * i], (*largest)[2 * i + 1]);
+      }
+      lanes_reduce(two, lanes, pair_max<typename Elements::Pair>);
+#pragma unroll
+      for (int i = 0; i < kRows / 2; ++i) {
+        const float2 both = Elements::unpack(two[i]);
+        (*largest)[2 * i] = both.x;
+        (*largest)[2 * i + 1] = both.y;
+      }
+    } else {
+      lanes_max_or_nan(*largest, lanes);
     }
   }
 
@@ -213,8 +273,22 @@ struct WarpRows {
 
   // ---- words ----
 
+  // Where this lane's part of the first row is. Several rows are in global memory, and the compiler
+  // would make each address in 64 bits from the kernel's arguments anew.
+  template <typename T>
+  __device__ __forceinline__ T *base(T *rows) const {
+    T *const first = rows + (group * cols + member * kCols);
+    if constexpr (kRows > 1) return anew_base(first);
+    return first;
+  }
+  // From there to pack p of row r.
+  __device__ __forceinline__ int offset(int r, int p) const {
+    return r * groups * cols + p * lanes * kCols;
+  }
+
   __device__ __forceinline__ void load_words(const Source *x) {
     RawPack raw[kRows][kPacks];
+    const Source *const from = base(x);
     with_full_words([&](auto full) {
       constexpr int kFull = decltype(full)::value;
 #pragma unroll
@@ -222,7 +296,7 @@ struct WarpRows {
 #pragma unroll
         for (int p = 0; p < kPacks; ++p) {
           const bool may = p < kFull || cols_left(r, p) > 0;
-          raw[r][p] = may ? load_whole<X>(x + row(r) * cols + col(p)) : empty_pack<X>();
+          raw[r][p] = may ? load_whole<X>(from + offset(r, p)) : empty_pack<X>();
         }
       }
     });
@@ -251,6 +325,7 @@ struct WarpRows {
     if constexpr (kYWords == 2) {
       if (kOneRow || lanes > 1) return store_sectors<hint>(y, is_log);
     }
+    Y *const from = base(y);
     with_full_words([&](auto full) {
       constexpr int kFull = decltype(full)::value;
 #pragma unroll
@@ -260,7 +335,7 @@ struct WarpRows {
           if (p < kFull || cols_left(r, p) > 0) {
             Acc value[kCols];
             held[r].output(p, is_log, value);
-            Y *to = y + row(r) * cols + col(p);
+            Y *to = from + offset(r, p);
 #pragma unroll
             for (int first = 0; first < kCols; first += kWordCols) {
               store_raw<hint>(to + first, pack<Y>(value + first));
@@ -274,6 +349,7 @@ struct WarpRows {
   template <StoreHint hint>
   __device__ __forceinline__ void store_sectors(Y *y, bool is_log) {
     const int odd = member & 1;
+    Y *const from = base(y - odd * kWordCols);
     with_full_words([&](auto full) {
       constexpr int kFull = decltype(full)::value;
 #pragma unroll
@@ -284,7 +360,7 @@ struct WarpRows {
           held[r].output(p, is_log, value);
           RawPack first = pack<Y>(value), second = pack<Y>(value + kWordCols);
           share_sectors(&first, &second);
-          Y *const to = y + row(r) * cols + col(p) - odd * kWordCols;
+          Y *const to = from + offset(r, p);
           // From the even lane's pack on.
           const int left = is_present(r) ? cols - col(p) + odd * kCols : 0;
           if (p < kFull || left > 0) store_raw<hint>(to, first);
