@@ -18,6 +18,12 @@
 
 namespace softmax {
 
+// Added to a float of moderate size it rounds that to an integer: 1.5 * 2^23.
+constexpr float kRoundToInteger = 12582912.0f;
+// log2(e), and what a float of it leaves.
+constexpr float kFloatLog2E = 0x1.715476p+0f;
+constexpr float kFloatLog2ELow = 0x1.4ae0cp-26f;
+
 // Value-preserving constants, by accumulator type.
 template <typename T>
 struct Limits;
@@ -146,11 +152,9 @@ struct ExpParts {
 // below the normal range is rounded once instead of being flushed. d.lo may be NaN where d.hi is
 // -inf.
 SOFTMAX_HD ExpParts<float> exp_parts(Split<float> d) {
-  constexpr float kLog2E = 1.4426950408889634f;
   constexpr float kLn2Hi = 0x1.62e430p-1f;
   constexpr float kLn2Lo = -0x1.05c610p-29f;
-  constexpr float kRound = 12582912.0f;              // 1.5 * 2^23: adding it rounds to an integer
-  constexpr std::uint32_t kRoundBits = 0x4b400000u;  // kRound's own
+  constexpr std::uint32_t kRoundBits = 0x4b400000u;  // kRoundToInteger's own
   // Far below half of the least subnormal: 2^37 elements at -inf add nothing to a sum either.
   constexpr float kZeroBelow = -130.0f;
 
@@ -159,8 +163,8 @@ SOFTMAX_HD ExpParts<float> exp_parts(Split<float> d) {
   const float hi = tiny ? kZeroBelow : d.hi;
   const float lo = tiny ? 0.0f : d.lo;
 
-  const float shifted = fmaf(hi, kLog2E, kRound);
-  const float k = shifted - kRound;
+  const float shifted = fmaf(hi, kFloatLog2E, kRoundToInteger);
+  const float k = shifted - kRoundToInteger;
   float r = fmaf(k, -kLn2Hi, hi);
   r = fmaf(k, -kLn2Lo, r) + lo;
 

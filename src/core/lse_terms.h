@@ -34,10 +34,9 @@ class LseTerms {
 
   // max: a finite number.
   SOFTMAX_HD LseTerms(float max, const RowScaling &s) : log2_(s.log2_hi) {
-    constexpr float kRound = 12582912.0f;         // 1.5 * 2^23: adding it rounds to an integer
     constexpr float kOver = 0.5f + 1.0f / 64.0f;  // so that rounding it does not reach 2^kTop
     const float log2 = max * log2_;
-    offset_ = kTop - (((log2 + kOver) + kRound) - kRound);
+    offset_ = kTop - (((log2 + kOver) + kRoundToInteger) - kRoundToInteger);
     constexpr float kNearLog2 = 0x1p20f;
     is_near_ = fabsf(log2) < kNearLog2;
     is_well_near_ = fabsf(log2) < kNearLog2 / 2.0f;

@@ -21,11 +21,7 @@ SOFTMAX_HD bool is_near(float max, float limit) { return max > -limit && max < l
 
 // R for a near maximum: exactly; and as the low bits of a word whose others are the same for every
 // maximum, which is all that a difference of two needs.
-constexpr float kRoundToInteger = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
-SOFTMAX_HD float rounded_exponent(float max) {
-  constexpr float kLog2E = 0x1.715476p+0f;
-  return fmaf(max, kLog2E, kRoundToInteger);
-}
+SOFTMAX_HD float rounded_exponent(float max) { return fmaf(max, kFloatLog2E, kRoundToInteger); }
 SOFTMAX_HD float reference_exponent(float max) { return rounded_exponent(max) - kRoundToInteger; }
 SOFTMAX_HD std::uint32_t reference_exponent_bits(float max) {
   return bits_of(rounded_exponent(max));
@@ -41,22 +37,20 @@ SOFTMAX_HD std::uint32_t reference_exponent_bits(float max) {
 class NearTerms {
  public:
   SOFTMAX_HD explicit NearTerms(float max)
-      : round_(kRound + (kUnitExponent - reference_exponent(max))), floor_(max - kZeroBelow) {}
+      : round_(kRoundToInteger + (kUnitExponent - reference_exponent(max))),
+        floor_(max - kZeroBelow) {}
 
   SOFTMAX_HD float operator()(float x) const {
-    constexpr float kLog2E = 0x1.715476p+0f;
-    constexpr float kLog2ELow = 0x1.4ae0cp-26f;
     x = max_or_nan(x, floor_);
     // K - R + 64 sits in its low bits, the others fall off when it becomes an exponent.
-    const float shifted = fmaf(x, kLog2E, round_);
-    float f = fmaf(x, kLog2E, round_ - shifted);
-    f = fmaf(x, kLog2ELow, f);
+    const float shifted = fmaf(x, kFloatLog2E, round_);
+    float f = fmaf(x, kFloatLog2E, round_ - shifted);
+    f = fmaf(x, kFloatLog2ELow, f);
     const float mantissa = power_of_two_fraction(f);
     return float_of(bits_of(mantissa) + (bits_of(shifted) << 23));
   }
 
  private:
-  static constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
   static constexpr float kUnitExponent = 64.0f;
   static constexpr float kZeroBelow = 130.0f;  // as in exp_times
 
@@ -83,13 +77,10 @@ class CoarseTerms {
     if (is_near_) {
       SOFTMAX_UNROLL
       for (int i = 0; i < kCount; ++i) {
-        term[i] = coarse_power_of_two(fmaf(x[i], CoarseExp::kLog2E, offset_));
+        term[i] = coarse_power_of_two(fmaf(x[i], kFloatLog2E, offset_));
       }
     } else {
-      SOFTMAX_UNROLL
-      for (int i = 0; i < kCount; ++i) {
-        term[i] = coarse_power_of_two(fmaf(x[i] - reference_, CoarseExp::kLog2E, offset_));
-      }
+      make_unasked(x, term);
     }
   }
   // The same to the bit without the question, which costs registers: a subtraction more.
@@ -97,7 +88,7 @@ class CoarseTerms {
   SOFTMAX_HD void make_unasked(const float (&x)[kCount], float (&term)[kCount]) const {
     SOFTMAX_UNROLL
     for (int i = 0; i < kCount; ++i) {
-      term[i] = coarse_power_of_two(fmaf(x[i] - reference_, CoarseExp::kLog2E, offset_));
+      term[i] = coarse_power_of_two(fmaf(x[i] - reference_, kFloatLog2E, offset_));
     }
   }
 
@@ -122,12 +113,12 @@ class CoarseOutput {
     if (is_near_) {
       SOFTMAX_UNROLL
       for (float &v : x) {
-        v = coarse_power_of_two(fmaf(v, CoarseExp::kLog2E, offset_)) * 0x1p-32f;
+        v = coarse_power_of_two(fmaf(v, kFloatLog2E, offset_)) * 0x1p-32f;
       }
     } else {
       SOFTMAX_UNROLL
       for (float &v : x) {
-        v = coarse_power_of_two(fmaf(v - reference_, CoarseExp::kLog2E, offset_)) * 0x1p-32f;
+        v = coarse_power_of_two(fmaf(v - reference_, kFloatLog2E, offset_)) * 0x1p-32f;
       }
     }
   }
@@ -234,9 +225,7 @@ SOFTMAX_HD double own_term(double, float) { return sum_unit<double>(); }
 // two as NearTerms has it.
 SOFTMAX_HD Split<float> reference_scale(float max, float limit) {
   if (!is_near(max, limit)) return {sum_unit<float>(), 0.0f};
-  constexpr float kLog2E = 0x1.715476p+0f;
-  constexpr float kLog2ELow = 0x1.4ae0cp-26f;
-  const float f = fmaf(max, kLog2ELow, fmaf(max, kLog2E, -reference_exponent(max)));
+  const float f = fmaf(max, kFloatLog2ELow, fmaf(max, kFloatLog2E, -reference_exponent(max)));
   const Split<float> power = unrounded_power_of_two_fraction(-f);
   return {power.hi * sum_unit<float>(), power.lo * sum_unit<float>()};
 }

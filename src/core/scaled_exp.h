@@ -50,7 +50,7 @@ class ScaledTerms {
     const float log2 = max * s.log2_hi;
     is_near_ = fabsf(log2) < kNearLog2;
     is_well_near_ = fabsf(log2) < kNearLog2 / 2.0f;
-    round_ = kRound + (kUnitExponent - ((log2 + kRound) - kRound));
+    round_ = kRoundToInteger + (kUnitExponent - ((log2 + kRoundToInteger) - kRoundToInteger));
   }
 
   // As four numbers, for threads that one of them works for; of near terms alone.
@@ -73,7 +73,7 @@ class ScaledTerms {
   // Beside these, whatever is below and not near is nothing.
   SOFTMAX_HD bool is_well_near() const { return is_well_near_; }
   // R.
-  SOFTMAX_HD float exponent() const { return (kRound - round_) + kUnitExponent; }
+  SOFTMAX_HD float exponent() const { return (kRoundToInteger - round_) + kUnitExponent; }
   // What max * s is beyond R, in powers of two: about half of one, at most.
   SOFTMAX_HD float fraction_of(float max) const {
     return fmaf(max, log2_lo_, fmaf(max, log2_hi_, -exponent()));
@@ -116,7 +116,6 @@ class ScaledTerms {
   }
 
  private:
-  static constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
   static constexpr float kUnitExponent = 64.0f;
   static constexpr float kZeroBelow = 130.0f;  // as in exp_times
 
@@ -144,13 +143,11 @@ class ScaledTerms {
 // exp(y) in units of 2^64 with the hardware's power of two: 2^-22 off at most, for y <= 40. Below
 // e^-130 it stays there. A NaN is lost.
 SOFTMAX_HD float quick_exp_in_units(float y) {
-  constexpr float kLog2E = 0x1.715476p+0f;
-  constexpr float kLog2ELow = 0x1.4ae0cp-26f;
-  constexpr float kRound = 12582912.0f + 64.0f;
+  constexpr float kRound = kRoundToInteger + 64.0f;
   y = fmaxf(y, -130.0f);
-  const float shifted = fmaf(y, kLog2E, kRound);
-  float f = fmaf(y, kLog2E, kRound - shifted);
-  f = fmaf(y, kLog2ELow, f);
+  const float shifted = fmaf(y, kFloatLog2E, kRound);
+  float f = fmaf(y, kFloatLog2E, kRound - shifted);
+  f = fmaf(y, kFloatLog2ELow, f);
   return float_of(bits_of(coarse_power_of_two(f)) + (bits_of(shifted) << 23));
 }
 

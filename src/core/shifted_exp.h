@@ -110,11 +110,11 @@ class ShiftedExp<float> {
     constexpr float kToMultipleOf2Pow7 = 98304.0f;  // 1.5 * 2^16: adding it rounds to 2^-7
     // Comparisons are false for a NaN or an infinity.
     near_ = reference > -kNearLimit && reference < kNearLimit;
-    log2_ = reference * kLog2E;
-    const float log2_error = fmaf(reference, kLog2E, -log2_);
+    log2_ = reference * kFloatLog2E;
+    const float log2_error = fmaf(reference, kFloatLog2E, -log2_);
     high_ = (log2_ + kToMultipleOf2Pow7) - kToMultipleOf2Pow7;
-    low_ = (log2_ - high_) + fmaf(reference, kLog2ELow, log2_error);
-    low_ = fmaf(-correction, kLog2E, low_);
+    low_ = (log2_ - high_) + fmaf(reference, kFloatLog2ELow, log2_error);
+    low_ = fmaf(-correction, kFloatLog2E, low_);
     floor_ = reference - kZeroBelow;
   }
   SOFTMAX_HD float reference() const { return reference_; }
@@ -140,13 +140,12 @@ class ShiftedExp<float> {
   // The two ways of times(), for who decides once for many.
   SOFTMAX_HD bool is_near() const { return near_; }
   SOFTMAX_HD float near_times(float x, float factor) const {
-    constexpr float kRound = 12582912.0f;              // 1.5 * 2^23: adding it rounds to an integer
-    constexpr std::uint32_t kRoundBits = 0x4b400000u;  // kRound's own
+    constexpr std::uint32_t kRoundBits = 0x4b400000u;  // kRoundToInteger's own
     x = max_or_nan(x, floor_);
-    const float shifted = fmaf(x, kLog2E, -log2_) + kRound;
-    const float k = shifted - kRound;
-    float f = fmaf(x, kLog2E, -(k + high_));
-    f = fmaf(x, kLog2ELow, f - low_);
+    const float shifted = fmaf(x, kFloatLog2E, -log2_) + kRoundToInteger;
+    const float k = shifted - kRoundToInteger;
+    float f = fmaf(x, kFloatLog2E, -(k + high_));
+    f = fmaf(x, kFloatLog2ELow, f - low_);
     const float mantissa = power_of_two_fraction(f);
     const std::uint32_t scale_bits = (bits_of(shifted) - kRoundBits + (127u + 64u)) << 23;
     return mantissa * (factor * 0x1p-64f) * float_of(scale_bits);
@@ -159,8 +158,6 @@ class ShiftedExp<float> {
 
  private:
   static constexpr float kZeroBelow = 130.0f;  // as in exp_times
-  static constexpr float kLog2E = 0x1.715476p+0f;
-  static constexpr float kLog2ELow = 0x1.4ae0cp-26f;
 
   float reference_;
   float correction_;
@@ -213,11 +210,9 @@ class CoarseExp {
   }
   // |factor| from 2^-60 to 2^64
   SOFTMAX_HD float times(float x, float factor) const {
-    return coarse_power_of_two(fmaf(x - reference_, kLog2E, 64.0f)) * (factor * 0x1p-64f);
+    return coarse_power_of_two(fmaf(x - reference_, kFloatLog2E, 64.0f)) * (factor * 0x1p-64f);
   }
   SOFTMAX_HD float log_value(float x, float log_sum) const { return (x - reference_) - log_sum; }
-
-  static constexpr float kLog2E = 1.4426950408889634f;
 
  private:
   float reference_;

@@ -94,9 +94,9 @@ constexpr ShapeRow kHalfOdd[] = {
 };
 
 // With float32 results, 2026-12-02, softmax and log-softmax in microseconds over 2^27 elements; a
-// copy takes 191. Runs are as many as float32's, and a thread had 96 registers
-// where rows are whole words and 127 elsewhere. A number of runs beside a measured one may want
-// another number of blocks, and so has its own row.
+// copy takes 191. Runs are as many as float32's, and a thread had 96 registers where rows are whole
+// words and 127 elsewhere, but in the row that says otherwise. A number of runs beside a measured
+// one may want another number of blocks, and so has its own row.
 constexpr ShapeRow kHalfToF32[] = {
     {17, 3},             // 17: 271, 330; in 2, 4, 5, 8 277, 282, 270, 341, 321, 342, 334, 427
     {19, 8},             // not measured

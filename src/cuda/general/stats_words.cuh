@@ -94,7 +94,7 @@ class StatsWords {
             term[i] = is_one ? 0.0f : term[i];
           }
         }
-        sums.others += (double(term[0]) + double(term[2])) + (double(term[1]) + double(term[3]));
+        sums.others += sum_of<ScaledTerms>(term);
       }
     });
     return sums;

@@ -30,20 +30,26 @@ __device__ __forceinline__ std::int64_t anew(std::int64_t value) {
   asm volatile("" : "+l"(value));
   return value;
 }
-// The same of a pointer to global memory.
+
+// What becomes of a pointer to global memory whose address `use` has changed, as far as the
+// compiler knows: the way through a global address tells it what kind of memory it is.
+template <typename T, typename Use>
+__device__ __forceinline__ T *with_global_address(T *pointer, Use use) {
+  const std::size_t address = use(__cvta_generic_to_global(pointer));
+  return static_cast<T *>(const_cast<void *>(__cvta_global_to_generic(address)));
+}
+// As anew.
 template <typename T>
 __device__ __forceinline__ T *anew_base(T *pointer) {
-  // The way through a global address tells the compiler what kind of memory it is.
-  const std::int64_t address = anew(static_cast<std::int64_t>(__cvta_generic_to_global(pointer)));
-  return static_cast<T *>(const_cast<void *>(__cvta_global_to_generic(address)));
+  return with_global_address(pointer, [](std::size_t address) {
+    return static_cast<std::size_t>(anew(static_cast<std::int64_t>(address)));
+  });
 }
 // A pointer to global memory that offsets are added to. `zero` is one of which the assembler knows
 // nothing: it would rather add up the offsets first, in 64 bits and for each access anew.
 template <typename T>
 __device__ __forceinline__ T *as_base(T *pointer, std::uint32_t zero) {
-  // The way through a global address tells the compiler what kind of memory it is.
-  const std::size_t address = __cvta_generic_to_global(pointer) ^ zero;
-  return static_cast<T *>(const_cast<void *>(__cvta_global_to_generic(address)));
+  return with_global_address(pointer, [=](std::size_t address) { return address ^ zero; });
 }
 
 }  // namespace softmax

@@ -1,5 +1,5 @@
-// Rows in the registers of a warp: how they are loaded and stored. See RowAccess for which way
-// serves which rows.
+// Rows in the registers of a warp: how they are loaded, reduced, finished and stored. See RowAccess
+// for which way serves which rows.
 //
 // A row (for BLOCK: a warp's run of one) is shared by `lanes` lanes, a power of two: member g of
 // them holds words g, g + lanes, ... of it, or of the window that it lies in. A warp has 32 / lanes
@@ -122,7 +122,7 @@ struct WarpRows {
     rows_max(&largest);
 #pragma unroll
     for (int r = 0; r < kRows; ++r) part[r] = sum(r, largest[r], args.is_log);
-    if (kSharesFinish && lanes >= kRows) return finish_by_turns(largest, &part, args);
+    if (kSharesFinish && lanes >= kRows) return finish_by_lanes(largest, &part, args);
     lanes_part(part, args.is_log && Held::kHasOrder, lanes);
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
@@ -182,7 +182,7 @@ struct WarpRows {
   }
   // What is done once a row is done by a few of its lanes, each for one of the rows, and what
   // outputs need of it told to the others: short rows have as much of it as of their elements.
-  __device__ __forceinline__ void finish_by_turns(const Acc (&largest)[kRows],
+  __device__ __forceinline__ void finish_by_lanes(const Acc (&largest)[kRows],
                                                   RowPart<Acc> (*part)[kRows],
                                                   const RowArgs &args) {
     const bool is_log = args.is_log;
