@@ -233,7 +233,9 @@ class HeldColumnCall {
       const int blocks = args_.column.blocks;
       parts = {at<ColumnPart>(args_.held_room.sent), blocks, args_.held_room.sent_sum, blocks,
                held_column_mergers(blocks)};
-      wait_for(barrier_, 0);
+      // By those alone who merge: a warp that asks takes instructions from the others.
+      const int first_lane = static_cast<int>(threadIdx.x) & -kWarpThreads;
+      if (first_lane < args_.tile.rows() * parts.lanes) wait_for(barrier_, 0);
     }
 #endif
     for_rows(parts.lanes, [&](int r, const RowScaling &scaling, int lane, bool is_there) {

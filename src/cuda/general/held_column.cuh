@@ -384,14 +384,18 @@ class HeldColumn {
       Bits *to =
           static_cast<Bits *>(args_.buffers.y) + group.y_begin + first * axis_stride(kTensorY);
       const bool is_whole = args_.tile.y_is_whole && lanes == (1u << kLanes) - 1;
-      if (__all_sync(kFullWarp, is_whole && count == kQuads)) {
+      if (__all_sync(kFullWarp, is_whole)) {
+        for_groups([&](int first) {
+          if (__all_sync(kFullWarp, first + kTogether <= count)) {
 #pragma unroll
-        for (int p = 0; p < kQuads; ++p, to += step) store_word(to, part_[p]);
-      } else if (is_whole) {
+            for (int k = 0; k < kTogether; ++k, to += step) store_word(to, part_[first + k]);
+          } else {
 #pragma unroll
-        for (int p = 0; p < kQuads; ++p, to += step) {
-          if (p < count) store_word(to, part_[p]);
-        }
+            for (int k = 0; k < kTogether; ++k, to += step) {
+              if (first + k < count) store_word(to, part_[first + k]);
+            }
+          }
+        });
       } else {
         constexpr int kBits = 8 * sizeof(Bits);
         constexpr bool kIsPair = sizeof(Bits) < 4;  // in a register
@@ -412,13 +416,12 @@ class HeldColumn {
   static __device__ __forceinline__ void store_word(Bits *to,
                                                     const std::uint32_t (&part)[kPairs * kParts]) {
     using Word = typename WordOf<kLanes * sizeof(Bits)>::Type;
-    Word &word = *reinterpret_cast<Word *>(to);
     if constexpr (sizeof(Word) == 8) {
-      word = make_uint2(part[0], part[1]);
+      store_half(to, part[0], part[1]);
     } else if constexpr (kPairs == 2) {
-      word = part[0] | part[1] << 16;  // of bytes
+      *reinterpret_cast<Word *>(to) = part[0] | part[1] << 16;  // of bytes
     } else {
-      word = static_cast<Word>(part[0]);
+      *reinterpret_cast<Word *>(to) = static_cast<Word>(part[0]);
     }
   }
 

@@ -34,6 +34,11 @@ __device__ __forceinline__ void store_raw(void *p, const RawPack &raw) {
   }
 }
 
+// Half of a word, likewise.
+__device__ __forceinline__ void store_half(void *p, std::uint32_t first, std::uint32_t second) {
+  __stwb(static_cast<uint2 *>(p), make_uint2(first, second));
+}
+
 // Words that lie together, of two neighbouring lanes, so that each store of a warp writes whole
 // sectors of 32 bytes, and not every other half of twice as many: `first` and `second` are two
 // neighbouring words of this lane, and afterwards each is the first or the second of the even
