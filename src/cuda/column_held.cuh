@@ -12,18 +12,12 @@
 
 #include <cooperative_groups.h>
 
+#include "cuda/general/column_numbers.cuh"
 #include "cuda/general/held_column.cuh"
-#include "cuda/general/held_parts.cuh"
 #include "cuda/prim/bulk.cuh"
 
 namespace softmax {
 
-// What a row's outputs are made of. Softmax: what its terms are against, as an exponent, and the
-// factor, see put_factor; where results are coarse: maximum, scale, factor, and what is added in
-// the exponent. Log-softmax: maximum, scale, log(sum).
-struct alignas(kHeldNumbersBytes) HeldNumbers {
-  float number[4];
-};
 static_assert(sizeof(RowNumbers) <= kHeldStatsBytes);
 
 // What is given of each row.
@@ -77,8 +71,6 @@ class HeldColumnCall {
 
  private:
   static constexpr bool kIsAlone = kQuads > kHeldPositions;  // a thread has whole rows
-  // Beside a maximum below that, whatever is above twice that is nothing.
-  static constexpr float kMostExponent = 0x1p19f;
 
   __device__ __forceinline__ HeldColumnPlace place() const { return HeldColumnPlace(args_); }
   // Beside the sum apart from what equals the maximum, softmax's.
@@ -155,20 +147,10 @@ class HeldColumnCall {
     if (needs_plain()) {
       double sum[2];
       if (is_coarse()) {
-        float top[2], log2[2], offset[2];
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          top[i] = exponent_of(max[i], ScaledTerms(finite_or_zero(max[i]), s[i])) >
-                           -Limits<float>::infinity()
-                       ? max[i]
-                       : 0.0f;
-          log2[i] = s[i].log2_hi;
-          offset[i] = 64.0f + fraction_of(top[i], s[i]);
-        }
+        const CoarseColumn coarse[2] = {CoarseColumn::of(max[0], s[0]),
+                                        CoarseColumn::of(max[1], s[1])};
         float some[2];  // of no more terms than float32 adds up well enough for 16 bits
-        held_.template add<false>(pair, some, [&](int i, float x) {
-          return coarse_power_of_two(fmaf(x - top[i], log2[i], offset[i]));
-        });
+        held_.template add<false>(pair, some, [&](int i, float x) { return coarse[i](x); });
         sum[0] = some[0];
         sum[1] = some[1];
       } else if constexpr (Held::kKeepsTerms) {
@@ -299,7 +281,7 @@ class HeldColumnCall {
     const float finite = finite_or_zero(max);
     const ScaledTerms all(finite, scaling);
     const double reference = all.reference();
-    left()[r] = !scaling.is_usual || !(fabsf(all.exponent()) < kMostExponent);
+    left()[r] = is_left_row(all, scaling);
     if (kIsApart && args_.writes_stats()) row_stats()[r] = {max, apart.other, apart.sum, reference};
     const double sink = args_.buffers.sink != nullptr ? own()[r].sink : -Limits<double>::infinity();
     if (kIsApart && args_.is_log) {
@@ -307,20 +289,8 @@ class HeldColumnCall {
       const RowSums sums = {apart.sum, apart.other};
       numbers = {
           {finite, scaling.hi, scaling.lo, column_log_sum(args_, max, top, sink, reference, sums)}};
-      return;
-    }
-    float factor[3] = {};
-    if (is_coarse() && args_.buffers.sink == nullptr && is_finite_number(max)) {
-      factor[0] = near_reciprocal(static_cast<float>(plain.sum));
-      factor[2] = 1.0f;
     } else if (needs_plain()) {
-      put_sum_factor(args_, max, sink, reference, plain.sum, factor);
-    }
-    if (is_coarse()) {
-      const float unit = factor[2] == 1.0f ? 64.0f : 0.0f;
-      numbers = {{finite, scaling.log2_hi, factor[0], unit + fraction_of(finite, scaling)}};
-    } else {
-      numbers = {{all.exponent(), factor[0], factor[1], factor[2]}};
+      numbers = softmax_numbers(args_, max, scaling, plain.sum, sink, is_coarse());
     }
   }
 
@@ -357,25 +327,10 @@ class HeldColumnCall {
 #pragma unroll
       for (int k = 0; k < 4; ++k) n[i][k] = numbers.number[k];
     }
-    // Of terms: a power of two that brings them to what the row's are against, and factors in two
-    // numbers. Where nothing is lost by that the power is in the factors, and is 1.
-    float own[2] = {}, hi[2] = {}, lo[2] = {};
-    bool has_power = false;
+    ColumnFactor factor[2] = {};
     if (!(kIsApart && args_.is_log) && !is_coarse()) {
 #pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        own[i] = power_of_two(exponent_[2 * pair + i] - n[i][0]) * n[i][3];
-        hi[i] = n[i][1];
-        lo[i] = n[i][2];
-        const float product = own[i] * hi[i];
-        const bool is_plain = product > 0x1p-100f || hi[i] == 0.0f;
-        if (is_plain) {
-          hi[i] = product;
-          lo[i] *= own[i];
-          own[i] = 1.0f;
-        }
-        has_power |= !is_plain;
-      }
+      for (int i = 0; i < 2; ++i) factor[i] = ColumnFactor::of(n[i], exponent_[2 * pair + i]);
     }
     if (kIsApart && args_.is_log) {
       if (is_coarse()) {
@@ -390,17 +345,11 @@ class HeldColumnCall {
         });
       }
     } else if (is_coarse()) {
-      // Terms are made again, against the row's own maximum.
-      finish_each<true>(pair, [&](int i, float x) {
-        return coarse_power_of_two(fmaf(x - n[i][0], n[i][1], n[i][3])) * n[i][2];
-      });
-    } else if (has_power) {
-      finish_each<false>(pair, [&](int i, float term) {
-        term *= own[i];
-        return fmaf(term, hi[i], term * lo[i]);
-      });
+      finish_each<true>(pair, [&](int i, float x) { return coarse_result(n[i], x); });
+    } else if (factor[0].has_power || factor[1].has_power) {
+      finish_each<false>(pair, [&](int i, float term) { return factor[i].powered(term); });
     } else {
-      finish_each<false>(pair, [&](int i, float term) { return fmaf(term, hi[i], term * lo[i]); });
+      finish_each<false>(pair, [&](int i, float term) { return factor[i].plain(term); });
     }
   }
 
