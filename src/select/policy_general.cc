@@ -197,7 +197,7 @@ bool take_held_column(const DeviceCaps &caps, const Problem &p, Policy *policy, 
                       std::size_t cap) {
   const int size = dtype_size(p.x_dtype);
   const HeldSums sums = held_column_sums(p);
-  const ColumnShape shape = held_column_shape(p.cols, most_cluster_blocks(caps));
+  const ColumnShape shape = held_column_shape(p.cols, size, most_cluster_blocks(caps));
   const int lanes = held_column_lanes(shape, p.rows, size);
   ColumnTile tile = endless(held_column_tile(p.rows, p.rows, lanes), lanes);
   tile.width = held_column_width(shape, tile, size, sums,

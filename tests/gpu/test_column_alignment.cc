@@ -148,6 +148,17 @@ TEST_CASE("general: aligned tensors along another axis have the bits of those th
            Tensor{300, 100, 512, kF32, kF32, 1.0},
            Tensor{2000, 300, 64, kF32, kF32, 1.0},
            Tensor{3000, 256, 64, kBf16, kBf16, 1.0},
+           // Few columns: runs of whole words through shared memory, each of a column as long as
+           // the others or the last of them shorter; and such that are none.
+           Tensor{8, 21, 4096, kF32, kF32, 1.0},
+           Tensor{3, 32, 1000, kBf16, kBf16, 0.3},
+           Tensor{40, 17, 784, kF32, kF32, 2.0},
+           Tensor{9, 2, 260, kF32, kF32, 1.0},
+           Tensor{7, 3, 512, kF16, kF16, 1.0},
+           Tensor{3, 31, 600, kF16, kF16, 1.0},
+           Tensor{1, 5, 100000, kBf16, kBf16, 1.0},
+           Tensor{5, 19, 1000, kBf16, kBf16, -1.0},
+           Tensor{5, 19, 1002, kF32, kF32, 1.0},
            // Few rows side by side.
            Tensor{20, 128256, 2, kF32, kF32, 1.0},
            Tensor{40, 100000, 2, kBf16, kBf16, -1.0},
@@ -166,6 +177,8 @@ TEST_CASE("tensors along another axis are read to their end and no further", "[s
   check({3, 1000, 1060, kF32, kF32, 1.0});
   check({1, 4100, 72, kBf16, kBf16, 1.0});
   check({5, 8196, 2, kF32, kF32, 1.0});
+  check({3, 21, 1000, kF32, kF32, 1.0});
+  check({2, 9, 520, kBf16, kBf16, 1.0});
 }
 
 }  // namespace softmax_test

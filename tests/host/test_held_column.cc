@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/column_runs.h"
 #include "core/features.h"
 #include "core/held_column.h"
 #include "made_up.h"
@@ -53,7 +54,7 @@ Problem problem_of(std::int64_t cols, softmax_dtype_t x, softmax_dtype_t y) {
 TEST_CASE("every element of held rows that lie across memory has one thread", "[column]") {
   for (const int size : {1, 2, 4}) {
     for (const std::int64_t cols : {1, 3, 21, 32, 33, 70, 1025, 2100}) {
-      const ColumnShape shape = held_column_shape(cols, 16);
+      const ColumnShape shape = held_column_shape(cols, size, 16);
       for (const std::int64_t inner : {1, 2, 3, 4, 6, 7, 33, 130}) {
         const std::int64_t rows = inner * 3;
         const ColumnTile tile = tile_of(shape, rows, inner, size);
@@ -82,7 +83,7 @@ TEST_CASE("threads hold no more of an axis than they have registers for", "[colu
     for (const std::int64_t cols : kCols) {
       const Problem problem = problem_of(cols, SOFTMAX_DTYPE_F32, SOFTMAX_DTYPE_F32);
       if (!is_held_column(problem, capability)) continue;
-      const ColumnShape shape = held_column_shape(cols, most_blocks);
+      const ColumnShape shape = held_column_shape(cols, 4, most_blocks);
       INFO(cols << " columns, sm_" << capability);
       CHECK(shape.blocks * shape.part() >= cols);
       CHECK(shape.blocks <= most_blocks);
@@ -104,7 +105,8 @@ TEST_CASE("a tile of held rows is whole warps, fits shared memory and is as wide
       for (const std::int64_t cols : kCols) {
         const Problem problem = problem_of(cols, SOFTMAX_DTYPE_F32, SOFTMAX_DTYPE_F32);
         if (!is_held_column(problem, capability)) continue;
-        const ColumnShape shape = held_column_shape(cols, softmax::column_most_blocks(capability));
+        const ColumnShape shape =
+            held_column_shape(cols, size, softmax::column_most_blocks(capability));
         for (const std::int64_t inner : {1, 2, 3, 4, 16, 49, 784, 8192, 262144}) {
           for (const std::int64_t outer : {1, 8, 1000}) {
             const ColumnTile tile =
@@ -130,15 +132,36 @@ TEST_CASE("a tile of held rows is whole warps, fits shared memory and is as wide
 TEST_CASE("a block takes runs of 128 bytes where it stays small, and of 64 where blocks are few",
           "[column]") {
   const auto run_bytes = [](std::int64_t cols, std::int64_t rows, std::int64_t inner, int size) {
-    const ColumnShape shape = held_column_shape(cols, softmax::column_most_blocks(kHopper));
+    const ColumnShape shape = held_column_shape(cols, size, softmax::column_most_blocks(kHopper));
     const ColumnTile tile = tile_of(shape, rows, inner, size, {false, true}, 132, 227 << 10);
     return tile.width * tile.quad_rows * size;
   };
   for (const int size : {2, 4}) {
-    CHECK(run_bytes(512, 512 * 512, 512, size) == 128);
+    CHECK(run_bytes(256, 512 * 512, 512, size) == 128);
     CHECK(run_bytes(8192, 8192, 8192, size) == 64);  // 128 would be 512 threads
     CHECK(run_bytes(512, 2048, 2048, size) == 64);
   }
+}
+
+TEST_CASE("a row of few columns has one run, of whole 16-byte words", "[column]") {
+  for (const int size : {2, 4}) {
+    for (const std::int64_t bytes : {512, 528, 1008, 1024, 1040, 2000, 3136, 4096, 4112, 1 << 20}) {
+      const std::int64_t inner = bytes / size;
+      const ColumnTile tile = softmax::column_runs(3 * inner, inner, size);
+      INFO(inner << " elements of " << size << " bytes side by side");
+      CHECK(tile.groups == 3 * tile.inner_groups);
+      CHECK(tile.rows() * size <= softmax::kRunBytes);
+      CHECK(tile.rows() * size % softmax::kRunUnit == 0);
+      // All but the last are full, and that has some.
+      CHECK((tile.inner_groups - 1) * std::int64_t{tile.rows()} < inner);
+      CHECK(tile.inner_groups * std::int64_t{tile.rows()} >= inner);
+      // No more runs than there have to be.
+      CHECK(tile.inner_groups == (bytes + softmax::kRunBytes - 1) / softmax::kRunBytes);
+    }
+  }
+  CHECK(softmax::column_run_slots(1) == 4);
+  CHECK(softmax::column_run_slots(21) == 24);
+  CHECK(softmax::column_run_slots(32) == 32);
 }
 
 TEST_CASE("rows are held by what is asked of them, their length and types", "[column][select]") {

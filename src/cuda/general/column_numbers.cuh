@@ -27,8 +27,8 @@ struct CoarseColumn {
   float top, log2, offset;
 
   static __device__ __forceinline__ CoarseColumn of(float max, const RowScaling &scaling) {
-    const bool has_terms = exponent_of(max, ScaledTerms(finite_or_zero(max), scaling)) >
-                           -Limits<float>::infinity();
+    const bool has_terms =
+        exponent_of(max, ScaledTerms(finite_or_zero(max), scaling)) > -Limits<float>::infinity();
     CoarseColumn coarse;
     coarse.top = has_terms ? max : 0.0f;
     coarse.log2 = scaling.log2_hi;

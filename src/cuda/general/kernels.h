@@ -26,8 +26,8 @@ const void *general_rows_kernel_for(std::int32_t x_dtype, std::int32_t packs, bo
 // warps, with a mask of a byte an element or none.
 const void *general_persistent_kernel_for(std::int32_t x_dtype, bool has_mask);
 // Statistics alone of such rows, of 32 elements a thread, by whole warps. is_lse: all but row_sum,
-// with a scale and of lengths that LseTerms takes.
-const void *general_stats_kernel_for(std::int32_t x_dtype, bool is_lse);
+// with a scale and of lengths that LseTerms takes; is_wide: of these, of 16 bits, 64 elements.
+const void *general_stats_kernel_for(std::int32_t x_dtype, bool is_lse, bool is_wide);
 // Of rows that lie across memory.
 const void *column_kernel_for(std::int32_t x_dtype);
 // The same in registers: `threads` along the axis, `lanes` neighbouring rows a thread; and with a
@@ -35,7 +35,10 @@ const void *column_kernel_for(std::int32_t x_dtype);
 const void *held_column_kernel_for(std::int32_t x_dtype, std::int32_t threads, std::int32_t lanes);
 const void *held_column_apart_kernel_for(std::int32_t x_dtype, std::int32_t threads,
                                          std::int32_t lanes);
-// The gradients of such rows: in_dtype is that of dy and of y, or x.
+// The same of few columns through shared memory, where x and y are of one type and rows lie side by
+// side in runs of whole words; from compute capability 9.0 on.
+const void *column_runs_kernel_for(std::int32_t dtype);
+// The gradients of dense rows: in_dtype is that of dy and of y, or x.
 const void *general_backward_kernel_for(std::int32_t in_dtype, std::int32_t dx_dtype, bool is_log,
                                         bool from_x, std::int32_t packs);
 

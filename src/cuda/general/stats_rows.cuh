@@ -206,13 +206,19 @@ class StatsRows {
 
 // As few as hold the words and their terms: with 64, a thread spilled 72 bytes in 16-bit rows and
 // 260 in float32 with ApartSums. LseSums in 32768 x 4096, us: float32 with 64, 72, 80, 96 registers
-// 153, 144, 130, 125, bf16 with 48, 56, 64 88, 81, 78.
-template <typename X, typename Sums>
-constexpr int kStatsRegisters = Sums::kIsApart ? (sizeof(X) == 4 ? 80 : 72)
-                                               : (sizeof(X) == 4 ? 96 : 64);
+// 153, 144, 130, 125, bf16 with 48, 56, 64 88, 81, 78; with 64 elements a thread 80, 96 registers
+// 83, 70.
+template <typename X, int kPacks, typename Sums>
+constexpr int stats_registers() {
+  if (Sums::kIsApart) return sizeof(X) == 4 ? 80 : 72;
+  if (sizeof(X) == 4) return 96;
+  return kPacks * kPackCols<X> > 32 ? 96 : 64;
+}
+template <typename X, int kPacks, typename Sums>
+constexpr int kStatsRegisters = stats_registers<X, kPacks, Sums>();
 
 template <typename X, int kPacks, typename Sums>
-__global__ void __maxnreg__((kStatsRegisters<X, Sums>))
+__global__ void __maxnreg__((kStatsRegisters<X, kPacks, Sums>))
     general_stats_kernel(const __grid_constant__ GeneralArgs args) {
   using Rows = StatsRows<X, kPacks, Sums>;
   __shared__ typename Rows::Room room;
