@@ -10,9 +10,9 @@ namespace softmax {
 constexpr int kRunThreads = 128;
 constexpr int kRunThreadBytes = 8;  // of each column
 constexpr int kRunBytes = kRunThreads * kRunThreadBytes;
-constexpr int kRunUnit = 16;         // what bulk copies move is multiples of that
-constexpr int kRunLeastBytes = 512;  // shorter ones are for registers
-constexpr int kRunTogether = 4;      // columns that are taken at a time
+constexpr int kRunUnit = 16;                 // what bulk copies move is multiples of that
+constexpr int kRunLeastBytes = 512;          // shorter ones are for registers
+constexpr int kRunTogether = kHeldTogether;  // columns that are taken at a time: the same bits
 
 // Which rows a block takes: `inner` rows, `inner_bytes` of a column's memory, in runs that are as
 // long as each other, or nearly.
@@ -26,7 +26,6 @@ constexpr ColumnTile column_runs(std::int64_t rows, std::int64_t inner, int size
   tile.width = static_cast<std::int32_t>(bytes / size);
   tile.inner_groups = static_cast<std::int32_t>((inner_bytes + bytes - 1) / bytes);
   tile.groups = rows / inner * tile.inner_groups;
-  tile.x_is_whole = tile.y_is_whole = true;
   return tile;
 }
 

@@ -17,6 +17,7 @@ namespace softmax {
 
 constexpr int kHeldPositions = 16;       // of a thread that shares its rows
 constexpr int kHeldAlonePositions = 32;  // of one that has them alone
+constexpr int kHeldTogether = 4;         // of them that are taken, and added, at a time
 constexpr int kHeldAxisThreads = 512;    // of a block, along the axis
 constexpr int kHeldMostThreads = 1024;   // of a block
 constexpr int kHeldThreads = 256;        // rather

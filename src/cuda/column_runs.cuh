@@ -258,7 +258,7 @@ class ColumnRun {
 #endif  // SOFTMAX_BULK_COPY
 
 // Blocks on a multiprocessor that the compiler keeps registers for: as many as there is shared
-// memory for, of 21 columns.
+// memory for, of 20 columns. (Of 21, which have 24 slots, there is for eight.)
 constexpr int kRunBlocks = 10;
 
 template <typename X>

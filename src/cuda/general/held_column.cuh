@@ -97,7 +97,7 @@ template <typename X, int kLanes, int kQuads>
 class HeldColumn {
  public:
   using H = typename ColumnHeld<X>::Type;
-  static constexpr int kTogether = 4;  // quads
+  static constexpr int kTogether = kHeldTogether;  // quads
   static constexpr int kPairs = kLanes / 2;
   static constexpr bool kKeepsTerms = sizeof(H) == 4;  // in the elements' places
   using Group = float[kTogether][2];
