@@ -17,8 +17,9 @@ namespace softmax {
 
 #if SOFTMAX_BULK_COPY
 
-// Results have x's type.
-template <typename X>
+// Results have x's type. kIsApart: log-softmax, or with statistics, which want a sum apart from
+// what equals the maximum.
+template <typename X, bool kIsApart>
 class ColumnRun {
   static constexpr int kLanes = kRunThreadBytes / static_cast<int>(sizeof(X));
   static constexpr bool kKeepsTerms = sizeof(X) == 4;  // in the elements' places
@@ -46,7 +47,7 @@ class ColumnRun {
     if (first() < count_) *left = take();
     fence_slot_writes();
     const bool has_left = __syncthreads_or(*left != 0) != 0;
-    if (!has_left) store();
+    if (!has_left && has_results()) store();
     return has_left;
   }
 
@@ -57,7 +58,7 @@ class ColumnRun {
     for (int i = 0; i < kLanes; ++i) {
       const int r = first() + i;
       is_left[r] = left >> i & 1;
-      if (r >= count_ || is_left[r] != 0) continue;
+      if (r >= count_ || is_left[r] != 0 || !has_results()) continue;
       for (int c = 0; c < cols(); ++c) {
         y[c * axis(kTensorY) + r] = reinterpret_cast<const X *>(slots_ + c * kRunBytes)[r];
       }
@@ -71,6 +72,8 @@ class ColumnRun {
   }
 
  private:
+  __device__ __forceinline__ bool is_log() const { return kIsApart && args_.is_log; }
+  __device__ __forceinline__ bool has_results() const { return !kIsApart || !args_.is_stats; }
   __device__ __forceinline__ int cols() const { return static_cast<int>(args_.layout().cols); }
   __device__ __forceinline__ std::int64_t axis(int tensor) const {
     return args_.layout().axis_stride[tensor];
@@ -194,9 +197,72 @@ class ColumnRun {
     });
     float max[kLanes];
     unpack(most, max);
+    RowSums apart[kLanes] = {};
+    if constexpr (kIsApart) take_apart(max, apart);
+    unsigned left = 0;
+#pragma unroll
+    for (int i = 0; i < kLanes; ++i) {
+      const ScaledTerms all(finite_or_zero(max[i]), args_.scaling);
+      const bool is_left = is_left_row(all, args_.scaling);
+      left |= unsigned{is_left} << i;
+      if (kIsApart && args_.writes_stats() && !is_left) {
+        write_row_stats(args_, row_ + first() + i,
+                        {max[i], apart[i].ones, apart[i].others, all.reference()});
+      }
+    }
+    if (is_log()) {
+      finish_log(max, apart);
+    } else if (has_results()) {
+      finish_softmax(max);
+    }
+    return left;
+  }
+
+  __device__ __forceinline__ void take_apart(const float (&max)[kLanes],
+                                             RowSums (&apart)[kLanes]) const {
+    const auto terms_of_lane = [&](int i) { return terms_of(max[i], args_.scaling); };
+    if constexpr (kLanes == 2) {
+      add_apart(max, {terms_of_lane(0), terms_of_lane(1)}, apart);
+    } else {
+      add_apart(max, {terms_of_lane(0), terms_of_lane(1), terms_of_lane(2), terms_of_lane(3)},
+                apart);
+    }
+  }
+  __device__ __forceinline__ void add_apart(const float (&max)[kLanes],
+                                            const ScaledTerms (&terms)[kLanes],
+                                            RowSums (&apart)[kLanes]) const {
+    double others[kLanes] = {};
+    add<false>(others, [&](int i, float x) {
+      const bool is_one = x == max[i];
+      const float made = terms[i](x);
+      apart[i].ones += is_one ? 1.0f : 0.0f;
+      return is_one ? 0.0f : made;
+    });
+#pragma unroll
+    for (int i = 0; i < kLanes; ++i) apart[i].others = others[i];
+  }
+
+  __device__ __forceinline__ void finish_log(const float (&max)[kLanes],
+                                             const RowSums (&apart)[kLanes]) const {
+    const RowScaling &scaling = args_.scaling;
+    float finite[kLanes], log_sum[kLanes];
+#pragma unroll
+    for (int i = 0; i < kLanes; ++i) {
+      finite[i] = finite_or_zero(max[i]);
+      const double top = double(max[i]) * scaling.size;
+      log_sum[i] = column_log_sum(args_, max[i], top, -Limits<double>::infinity(),
+                                  ScaledTerms(finite[i], scaling).reference(), apart[i]);
+    }
+    if constexpr (kKeepsTerms) {
+      change([&](int i, float x) { return scaled_log_value(x, finite[i], scaling, log_sum[i]); });
+    } else {
+      change(
+          [&](int i, float x) { return coarse_log_value(x, finite[i], scaling.hi, log_sum[i]); });
+    }
+  }
+  __device__ __forceinline__ void finish_softmax(const float (&max)[kLanes]) const {
     const RowScaling &scaling = args_.scaling;
     double total[kLanes] = {};
-    float exponent[kLanes];
     if constexpr (kKeepsTerms) {
       const ScaledTerms terms[2] = {terms_of(max[0], scaling), terms_of(max[1], scaling)};
       add<true>(total, [&](int i, float x) { return terms[i](x); });
@@ -209,21 +275,21 @@ class ColumnRun {
 #pragma unroll
       for (int i = 0; i < kLanes; ++i) total[i] = some[i];
     }
-    unsigned left = 0;
     float n[kLanes][4];
 #pragma unroll
     for (int i = 0; i < kLanes; ++i) {
-      const ScaledTerms all(finite_or_zero(max[i]), scaling);
-      left |= unsigned{is_left_row(all, scaling)} << i;
-      exponent[i] = exponent_of(max[i], all);
       const HeldNumbers numbers = softmax_numbers(args_, max[i], scaling, total[i],
                                                   -Limits<double>::infinity(), !kKeepsTerms);
 #pragma unroll
       for (int k = 0; k < 4; ++k) n[i][k] = numbers.number[k];
     }
     if constexpr (kKeepsTerms) {
-      const ColumnFactor factor[2] = {ColumnFactor::of(n[0], exponent[0]),
-                                      ColumnFactor::of(n[1], exponent[1])};
+      ColumnFactor factor[2];
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        factor[i] = ColumnFactor::of(
+            n[i], exponent_of(max[i], ScaledTerms(finite_or_zero(max[i]), scaling)));
+      }
       if (factor[0].has_power || factor[1].has_power) {
         change([&](int i, float term) { return factor[i].powered(term); });
       } else {
@@ -232,7 +298,6 @@ class ColumnRun {
     } else {
       change([&](int i, float x) { return coarse_result(n[i], x); });
     }
-    return left;
   }
 
   // A barrier is behind all writes. Slots stay until they have been read.
@@ -261,15 +326,15 @@ class ColumnRun {
 // memory for, of 20 columns. (Of 21, which have 24 slots, there is for eight.)
 constexpr int kRunBlocks = 10;
 
-template <typename X>
-__global__ void __launch_bounds__(kRunThreads, kRunBlocks)
+template <typename X, bool kIsApart>
+__global__ void __launch_bounds__(kRunThreads, kIsApart ? 8 : kRunBlocks)
     column_runs_kernel(const __grid_constant__ GeneralArgs args) {
 #if SOFTMAX_BULK_COPY
   extern __shared__ __align__(128) unsigned char slots[];
   __shared__ TeamScratch wide_scratch;
   __shared__ unsigned char is_left[kRunBytes / sizeof(X)];
   __shared__ std::uint64_t barrier;
-  ColumnRun<X> call(args, slots, &barrier);
+  ColumnRun<X, kIsApart> call(args, slots, &barrier);
   unsigned left;
   if (call.run(&left)) call.run_left(left, is_left, &wide_scratch);
 #endif

@@ -23,13 +23,15 @@ struct Tensor {
   std::int64_t outer, cols, inner;
   softmax_dtype_t x, y;
   double scale;
+  std::int32_t op = SOFTMAX_OP_SOFTMAX;
+  bool has_lse = false;
 
   std::int64_t count() const { return outer * cols * inner; }
   std::int64_t rows() const { return outer * inner; }
   std::string text() const {
     return std::to_string(outer) + " x " + std::to_string(cols) + " x " + std::to_string(inner) +
            " types " + std::to_string(x) + " " + std::to_string(y) + " scale " +
-           std::to_string(scale);
+           std::to_string(scale) + " op " + std::to_string(op) + (has_lse ? " lse" : "");
   }
 };
 
@@ -89,6 +91,7 @@ void check(const Tensor &t) {
   to_device(further.data() + x_size, values.bytes.data(), values.bytes.size());
 
   softmax_desc_t desc = matrix(t.outer, t.cols);
+  desc.op = t.op;
   desc.x_dtype = t.x;
   desc.y_dtype = t.y;
   desc.ndim = 3;
@@ -98,13 +101,23 @@ void check(const Tensor &t) {
   desc.axis = 1;
   desc.scale = t.scale;
   softmax_args_t args = no_args();
+  const auto rows = static_cast<std::size_t>(t.rows());
+  Array<float> lse(rows, 1e30f), other_lse(rows, -1e30f);
+  const bool has_y = t.op != SOFTMAX_OP_STATS;
   args.x = x.data();
-  args.y = y.data();
+  args.y = has_y ? y.data() : nullptr;
+  args.lse = t.has_lse ? lse.data() : nullptr;
   INFO(t.text());
   REQUIRE(execute(desc, args, SOFTMAX_ALGO_COLUMN) == SOFTMAX_SUCCESS);
   args.x = further.data() + x_size;
-  args.y = other.data() + y_size;
+  args.y = has_y ? other.data() + y_size : nullptr;
+  args.lse = t.has_lse ? other_lse.data() : nullptr;
   REQUIRE(execute(desc, args, SOFTMAX_ALGO_COLUMN) == SOFTMAX_SUCCESS);
+  if (t.has_lse) {
+    const std::vector<float> one = lse.get(), two = other_lse.get();
+    CHECK(std::memcmp(one.data(), two.data(), rows * sizeof(float)) == 0);
+  }
+  if (!has_y) return;
   std::vector<unsigned char> expected = other.get();
   CHECK(std::vector<unsigned char>(expected.begin(), expected.begin() + y_size) ==
         std::vector<unsigned char>(y_size, 0xa5));
@@ -116,7 +129,8 @@ void check(const Tensor &t) {
   for (std::int64_t row = 0; row < t.rows(); row += (t.rows() / 40 + 1) * kSpecialRows) {
     double sum = 0.0;
     for (std::int64_t c = 0; c < t.cols; ++c) {
-      sum += result[(row / t.inner * t.cols + c) * t.inner + row % t.inner];
+      const double value = result[(row / t.inner * t.cols + c) * t.inner + row % t.inner];
+      sum += t.op == SOFTMAX_OP_LOGSOFTMAX ? std::exp(value) : value;
     }
     CHECK(std::fabs(sum - 1.0) < 0.01);
   }
@@ -159,6 +173,12 @@ TEST_CASE("general: aligned tensors along another axis have the bits of those th
            Tensor{1, 5, 100000, kBf16, kBf16, 1.0},
            Tensor{5, 19, 1000, kBf16, kBf16, -1.0},
            Tensor{5, 19, 1002, kF32, kF32, 1.0},
+           Tensor{8, 21, 4096, kF32, kF32, 1.0, SOFTMAX_OP_LOGSOFTMAX},
+           Tensor{3, 31, 1000, kBf16, kBf16, 0.3, SOFTMAX_OP_LOGSOFTMAX, true},
+           Tensor{4, 2, 600, kF16, kF16, 1.0, SOFTMAX_OP_SOFTMAX, true},
+           Tensor{4, 11, 784, kF32, kF32, 2.0, SOFTMAX_OP_SOFTMAX, true},
+           Tensor{4, 13, 528, kBf16, kBf16, 1.0, SOFTMAX_OP_STATS, true},
+           Tensor{2, 32, 1040, kF32, kF32, 1.0, SOFTMAX_OP_STATS, true},
            // Few rows side by side.
            Tensor{20, 128256, 2, kF32, kF32, 1.0},
            Tensor{40, 100000, 2, kBf16, kBf16, -1.0},
@@ -179,6 +199,7 @@ TEST_CASE("tensors along another axis are read to their end and no further", "[s
   check({5, 8196, 2, kF32, kF32, 1.0});
   check({3, 21, 1000, kF32, kF32, 1.0});
   check({2, 9, 520, kBf16, kBf16, 1.0});
+  check({2, 10, 400, kF32, kF32, 1.0, SOFTMAX_OP_LOGSOFTMAX, true});
 }
 
 }  // namespace softmax_test

@@ -37,7 +37,7 @@ const void *held_column_apart_kernel_for(std::int32_t x_dtype, std::int32_t thre
                                          std::int32_t lanes);
 // The same of few columns through shared memory, where x and y are of one type and rows lie side by
 // side in runs of whole words; from compute capability 9.0 on.
-const void *column_runs_kernel_for(std::int32_t dtype);
+const void *column_runs_kernel_for(std::int32_t dtype, bool is_apart);
 // The gradients of dense rows: in_dtype is that of dy and of y, or x.
 const void *general_backward_kernel_for(std::int32_t in_dtype, std::int32_t dx_dtype, bool is_log,
                                         bool from_x, std::int32_t packs);

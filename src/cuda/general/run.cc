@@ -204,7 +204,7 @@ bool has_word_runs(const Layout &layout, int tensor, const void *data, int size)
          (layout.dims == 1 || is_words(layout.stride[tensor][0]));
 }
 
-// Softmax and nothing beside it, of rows that a thread has alone and that are such runs.
+// Rows that a thread has alone and that are such runs, at one scale.
 bool plan_column_runs(const DeviceCaps &caps, const Policy &policy, const Problem &problem,
                       GeneralLaunch *launch) {
   GeneralArgs &args = launch->args;
@@ -212,14 +212,19 @@ bool plan_column_runs(const DeviceCaps &caps, const Policy &policy, const Proble
   const GeneralBuffers &b = args.buffers;
   const int size = dtype_size(problem.x_dtype);
   const std::int64_t inner = layout.extent[layout.dims - 1];
-  if (caps.compute_capability < 90 || policy.threads_per_row != 1 ||
-      problem.x_dtype != problem.y_dtype || !is_softmax_alone(problem, args) ||
-      b.row_scale != nullptr || !args.scaling.is_usual || args.scaling.sign < 0.0f ||
-      layout.dims > 2 || inner * size < kRunLeastBytes || inner * size % kRunUnit != 0 ||
-      !has_word_runs(layout, kTensorX, b.x, size) || !has_word_runs(layout, kTensorY, b.y, size)) {
+  const bool has_results = !args.is_stats;
+  if (caps.compute_capability < 90 || policy.threads_per_row != 1 || b.row_scale != nullptr ||
+      b.sink != nullptr || !args.scaling.is_usual || args.scaling.sign < 0.0f || layout.dims > 2 ||
+      inner * size < kRunLeastBytes || inner * size % kRunUnit != 0 ||
+      !has_word_runs(layout, kTensorX, b.x, size)) {
     return false;
   }
-  const void *const kernel = column_runs_kernel_for(problem.x_dtype);
+  if (has_results &&
+      (problem.x_dtype != problem.y_dtype || !has_word_runs(layout, kTensorY, b.y, size))) {
+    return false;
+  }
+  const void *const kernel =
+      column_runs_kernel_for(problem.x_dtype, held_column_sums(problem).apart);
   if (kernel == nullptr) return false;
   args.tile = column_runs(problem.rows, inner, size);
   launch->kernel = kernel;
