@@ -15,7 +15,9 @@
 
 namespace softmax {
 
-constexpr int kHeldPositions = 16;       // of a thread that shares its rows
+// Positions of a thread that shares its rows, of elements of so many bytes: 128 bytes of two rows,
+// or 64 bytes of four.
+constexpr int held_positions(int size) { return size == 2 ? 32 : 16; }
 constexpr int kHeldAlonePositions = 32;  // of one that has them alone
 constexpr int kHeldTogether = 4;         // of them that are taken, and added, at a time
 constexpr int kHeldAxisThreads = 512;    // of a block, along the axis
@@ -49,7 +51,7 @@ constexpr ColumnShape held_column_shape(std::int64_t cols, int size, int most_bl
   while (blocks < most_blocks && (cols + blocks - 1) / blocks > most) blocks *= 2;
   const std::int64_t part = (cols + blocks - 1) / blocks;
   std::int64_t threads = 2;
-  while (threads * kHeldPositions < part && threads < 2 * kHeldAxisThreads) threads *= 2;
+  while (threads * held_positions(size) < part && threads < 2 * kHeldAxisThreads) threads *= 2;
   const std::int64_t quads = (part + threads - 1) / threads;
   return {static_cast<std::int32_t>(blocks), static_cast<std::int32_t>(threads),
           static_cast<std::int32_t>(quads < INT32_MAX ? quads : INT32_MAX)};
@@ -64,8 +66,10 @@ inline bool is_held_column(const Problem &p, int compute_capability) {
   if (dtype_size(p.x_dtype) < 4 && dtype_size(p.y_dtype) > 2) return false;
   const int most_blocks = column_most_blocks(compute_capability);
   const int most_threads = most_blocks == 1 ? kHeldAxisThreads / 2 : kHeldAxisThreads;
-  const ColumnShape shape = held_column_shape(p.cols, dtype_size(p.x_dtype), most_blocks);
-  return shape.threads == 1 || (shape.threads <= most_threads && shape.quads <= kHeldPositions);
+  const int size = dtype_size(p.x_dtype);
+  const ColumnShape shape = held_column_shape(p.cols, size, most_blocks);
+  return shape.threads == 1 ||
+         (shape.threads <= most_threads && shape.quads <= held_positions(size));
 }
 // The sums that threads take of a row: of log-softmax and for statistics one apart from what equals
 // the maximum.
@@ -80,10 +84,11 @@ inline HeldSums held_column_sums(const Problem &p) {
   return {!is_softmax || (p.features & kFeatureStatsOutputs) != 0, is_softmax};
 }
 
-// Of a quad: as many as its word in memory, of at most 8 bytes, has elements; fewer where that
-// makes it a word, or where there are no more neighbouring rows.
+// Of a quad: two, and of 8-bit elements four, but where two make words of it and four do not. Four
+// of 16 bits would leave twice as many parts of rows to merge.
 constexpr int held_column_lanes(const ColumnShape &shape, std::int64_t inner, int size) {
-  return size >= 4 || shape.threads == 1 || (inner % 4 != 0 && inner % 2 == 0) ? 2 : 4;
+  const bool is_pair = inner % 4 != 0 && inner % 2 == 0;
+  return size > 1 || shape.threads == 1 || is_pair ? 2 : 4;
 }
 
 // Which rows a block takes, but for the width.

@@ -27,7 +27,8 @@ struct alignas(16) HeldOwn {
 };
 static_assert(sizeof(HeldOwn) == kHeldOwnBytes);
 
-template <typename X, int kLanes, int kQuads, bool kIsApart>
+// kIsAlone: a thread has whole rows.
+template <typename X, int kLanes, int kQuads, bool kIsApart, bool kIsAlone>
 class HeldColumnCall {
   using Held = HeldColumn<X, kLanes, kQuads>;
 
@@ -70,8 +71,6 @@ class HeldColumnCall {
   }
 
  private:
-  static constexpr bool kIsAlone = kQuads > kHeldPositions;  // a thread has whole rows
-
   __device__ __forceinline__ HeldColumnPlace place() const { return HeldColumnPlace(args_); }
   // Beside the sum apart from what equals the maximum, softmax's.
   __device__ __forceinline__ bool needs_plain() const {
@@ -362,20 +361,20 @@ class HeldColumnCall {
 };
 
 // Threads of a block, and blocks on a multiprocessor that the compiler keeps registers for.
-template <int kQuads>
-constexpr int kHeldColumnThreads = kQuads > kHeldPositions ? kHeldFewThreads : kHeldMostThreads;
-template <typename X, int kQuads>
-constexpr int kHeldColumnBlocks = kQuads > kHeldPositions ? (sizeof(X) == 4 ? 4 : 7) : 1;
+template <bool kIsAlone>
+constexpr int kHeldColumnThreads = kIsAlone ? kHeldFewThreads : kHeldMostThreads;
+template <typename X, bool kIsAlone>
+constexpr int kHeldColumnBlocks = kIsAlone ? (sizeof(X) == 4 ? 4 : 7) : 1;
 
 // A block is tile.width groups of rows by threads along the axis.
-template <typename X, int kLanes, int kQuads, bool kIsApart>
-__global__ void __launch_bounds__(kHeldColumnThreads<kQuads>, kHeldColumnBlocks<X, kQuads>)
+template <typename X, int kLanes, int kQuads, bool kIsApart, bool kIsAlone>
+__global__ void __launch_bounds__(kHeldColumnThreads<kIsAlone>, kHeldColumnBlocks<X, kIsAlone>)
     held_column_kernel(const __grid_constant__ GeneralArgs args) {
   if constexpr (std::is_same_v<X, F8Byte> && !kConvertsF8) return;
   extern __shared__ __align__(16) unsigned char memory[];
   __shared__ TeamScratch wide_scratch;
   __shared__ std::uint64_t barrier;
-  HeldColumnCall<X, kLanes, kQuads, kIsApart> call(args, memory, &barrier);
+  HeldColumnCall<X, kLanes, kQuads, kIsApart, kIsAlone> call(args, memory, &barrier);
   call.run();
   call.run_left(&wide_scratch);
 }

@@ -21,9 +21,9 @@ using softmax::held_column_room;
 using softmax::held_column_shape;
 using softmax::held_column_tile;
 using softmax::held_column_width;
+using softmax::held_positions;
 using softmax::HeldSums;
 using softmax::is_held_column;
-using softmax::kHeldPositions;
 using softmax::Problem;
 
 constexpr int kHopper = 90;
@@ -89,7 +89,7 @@ TEST_CASE("threads hold no more of an axis than they have registers for", "[colu
       CHECK(shape.blocks <= most_blocks);
       CHECK((shape.blocks & (shape.blocks - 1)) == 0);
       CHECK((shape.threads & (shape.threads - 1)) == 0);
-      CHECK(shape.quads <= (shape.threads == 1 ? softmax::kHeldAlonePositions : kHeldPositions));
+      CHECK(shape.quads <= (shape.threads == 1 ? softmax::kHeldAlonePositions : held_positions(4)));
       // As many lanes merge a cluster's parts as there are blocks.
       CHECK(shape.blocks <= 32);
       CHECK((shape.threads > 1 || shape.blocks == 1));

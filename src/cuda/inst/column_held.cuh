@@ -13,12 +13,15 @@ inline const void *held_column_address(void (*kernel)(GeneralArgs)) {
 
 template <typename X, bool kIsApart>
 const void *held_column_for_shape(std::int32_t threads, std::int32_t lanes) {
-  if (threads == 1)
-    return held_column_address(held_column_kernel<X, 2, kHeldAlonePositions, kIsApart>);
-  if constexpr (sizeof(X) < 4) {
-    if (lanes == 4) return held_column_address(held_column_kernel<X, 4, kHeldPositions, kIsApart>);
+  constexpr int kPositions = held_positions(sizeof(X));
+  if (threads == 1) {
+    return held_column_address(held_column_kernel<X, 2, kHeldAlonePositions, kIsApart, true>);
   }
-  return held_column_address(held_column_kernel<X, 2, kHeldPositions, kIsApart>);
+  if constexpr (sizeof(X) == 1) {
+    if (lanes == 4)
+      return held_column_address(held_column_kernel<X, 4, kPositions, kIsApart, false>);
+  }
+  return held_column_address(held_column_kernel<X, 2, kPositions, kIsApart, false>);
 }
 
 template <bool kIsApart>
