@@ -17,9 +17,13 @@ struct alignas(kHeldPartBytes) ColumnPart {
 };
 static_assert(sizeof(ColumnPart) == kHeldPartBytes);
 
-// 2^exponent of an integer that is not positive, or 0.
+// 2^exponent of an integer that is not positive, or 0. By an addition, beside which the integer is
+// in the low bits: a conversion is waited for.
 __device__ __forceinline__ double wide_power(float exponent) {
-  return exponent < -1000.0f ? 0.0 : __hiloint2double((static_cast<int>(exponent) + 1023) << 20, 0);
+  const std::uint32_t low_bits = __float_as_uint(exponent + kRoundToInteger);
+  return exponent < -1000.0f
+             ? 0.0
+             : __hiloint2double(static_cast<int>((low_bits << 20) + (1023u << 20)), 0);
 }
 __device__ __forceinline__ float power_of_two(float exponent) {
   if (exponent < -149.0f) return 0.0f;
