@@ -114,6 +114,16 @@ class PersistentRows {
     }
     load_mask(row_);
   }
+  // The block's part of a row: it comes to L2 while the blocks wait for each other's sums.
+  __device__ __forceinline__ void prefetch(std::int64_t row) const {
+    const std::uint64_t x = address_of(at<const X>(args_.buffers.x, kTensorX, row));
+    prefetch_range({x, x + end_ * sizeof(X)});
+    if constexpr (kHasMask) {
+      const std::uint64_t mask =
+          address_of(at<const std::uint8_t>(args_.buffers.mask, kTensorMask, row));
+      prefetch_range({mask, mask + end_});
+    }
+  }
   __device__ __forceinline__ void load_factor(std::int64_t row) {
     if (args_.buffers.row_scale != nullptr) factor_ = args_.buffers.row_scale[row];
   }
@@ -184,6 +194,9 @@ class PersistentRows {
     }
     plain = warp_sum_of_units<kSumBits>(plain);
 
+    if constexpr (sizeof(X) == 2) {  // float32 has no registers for that
+      if (has_next && threadIdx.x == 0) prefetch(row_ + teams_);
+    }
     const RowTotal whole = meet({part_max, 0.0f, {0.0, 0.0f}, plain}, scaling);
     const float max = whole.max;
     const ScaledTerms all(finite_or_zero(max), scaling);

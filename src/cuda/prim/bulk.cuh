@@ -180,6 +180,16 @@ __device__ __forceinline__ void wait_for_stores() {
   cuda::ptx::cp_async_bulk_wait_group_read(cuda::ptx::n32_t<kPending>{});
 }
 
+// What lies in whole words of a range is on its way to L2.
+__device__ __forceinline__ void prefetch_range(ByteRange range) {
+  const Window window = store_window(range);
+  if (window.bulk.size() == 0) return;
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;"
+               :
+               : "l"(window.bulk.begin), "r"(window.bulk.size())
+               : "memory");
+}
+
 #endif  // SOFTMAX_BULK_COPY
 
 }  // namespace softmax

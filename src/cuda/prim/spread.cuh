@@ -113,12 +113,7 @@ class SpreadRows {
     const std::int64_t cols = left < run_cols() ? left : std::int64_t{run_cols()};
     const std::uint64_t begin = reinterpret_cast<std::uint64_t>(args_.x) +
                                 ((row_ + row_step_) * args_.cols + first) * sizeof(X);
-    const Window window = store_window({begin, begin + cols * sizeof(X)});  // words inside it
-    if (window.bulk.size() == 0) return;
-    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;"
-                 :
-                 : "l"(window.bulk.begin), "r"(window.bulk.size())
-                 : "memory");
+    prefetch_range({begin, begin + cols * sizeof(X)});
   }
 
   __device__ __forceinline__ void post(int slab, const RowPart<Acc> &own) {
