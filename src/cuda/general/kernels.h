@@ -22,8 +22,10 @@ const void *general_wide_kernel_address();
 // has a row to itself and stores results, for which there may be a kernel with more registers.
 const void *general_rows_kernel_for(std::int32_t x_dtype, std::int32_t packs, bool is_added,
                                     bool is_alone);
-// Softmax of such rows of whole words by clusters that stay, of 32 elements a thread, by whole
-// warps, with a mask of a byte an element or none.
+// Softmax of such rows of whole words, a block each, of 32 elements a thread, by whole warps, with a
+// mask of a byte an element or none; to x's type or to float32.
+const void *general_alone_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype);
+// The same by clusters that stay, to any type of 16 or 32 bits.
 const void *general_persistent_kernel_for(std::int32_t x_dtype, bool has_mask);
 // Statistics alone of such rows, of 32 elements a thread, by whole warps. is_lse: all but row_sum,
 // with a scale and of lengths that LseTerms takes; is_wide: of these, of 16 bits, 64 elements.

@@ -140,6 +140,23 @@ bool plan_persistent(const DeviceCaps &caps, const Policy &policy, const Problem
   return true;
 }
 
+// The same, a block a row. Of float32 and 16 bits.
+bool plan_alone(const Policy &policy, const Problem &problem, GeneralLaunch *launch) {
+  const GeneralArgs &args = launch->args;
+  const int values = policy.packs * kHeldPackBytes / dtype_size(problem.x_dtype);
+  if (policy.row_blocks > 1 || policy.threads_per_row <= kWarp || values != kPersistentValues ||
+      problem.rows > INT_MAX || !is_softmax_alone(problem, args) ||
+      !has_whole_words(problem, args)) {
+    return false;
+  }
+  const void *const kernel = general_alone_kernel_for(problem.x_dtype, problem.y_dtype);
+  if (kernel == nullptr) return false;
+  launch->kernel = kernel;
+  launch->block = dim3(static_cast<unsigned>(policy.threads_per_row));
+  launch->grid = grid_of(problem.rows);
+  return true;
+}
+
 KnownAnswers known_teams;
 
 // As many blocks, or clusters, as find room, each with as many rows as the others or one more.
@@ -307,7 +324,8 @@ GeneralLaunch plan(const DeviceCaps &caps, const Policy &policy, const Problem &
   } else if (policy.algo == SOFTMAX_ALGO_COLUMN) {
     plan_column(caps, policy, problem, &launch);
   } else if (!plan_stats(policy, problem, &launch) &&
-             !plan_persistent(caps, policy, problem, &launch)) {
+             !plan_persistent(caps, policy, problem, &launch) &&
+             !plan_alone(policy, problem, &launch)) {
     plan_rows(policy, problem, &launch);
   }
   return launch;
