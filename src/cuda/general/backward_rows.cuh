@@ -29,7 +29,8 @@ struct alignas(16) GradientPiece {
   double some;  // elements that are neither masked nor -inf, where they are counted
 };
 
-template <Gradient kKind, typename In, typename Out, int kPacks>
+// kIsPlain: see HeldGradient.
+template <Gradient kKind, typename In, typename Out, int kPacks, bool kIsPlain>
 class GradientCall {
  public:
   __device__ __forceinline__ GradientCall(const GeneralArgs &args,
@@ -40,7 +41,8 @@ class GradientCall {
   // False where nothing has been written: the row is one for wide_row.cuh. `is_present`: there is
   // such a row.
   __device__ __forceinline__ bool run(bool is_present) {
-    held_.load(is_present ? row_length(args_, row_) : 0,
+    const auto length = [&] { return kIsPlain ? args_.layout().cols : row_length(args_, row_); };
+    held_.load(is_present ? length() : 0,
                kKind == Gradient::kSoftmax ? RawPack{} : empty_pack<In>());
     // A row that is none for this comes along: shuffles are the whole warp's, whoever has its other
     // rows.
@@ -83,16 +85,23 @@ class GradientCall {
     const int lanes = args_.row_threads < kWarpThreads ? args_.row_threads : kWarpThreads;
     own.sum = sum_of_lanes(own.sum, lanes);
     if (counts) own.some = sum_of_lanes(own.some, lanes);
+    if constexpr (kIsPlain) {
+      if (args_.row_threads > kWarpThreads) meet(0, counts, &own);
+    } else {
 #pragma unroll 1
-    for (int meeting = 0; meeting < exchange_.meetings(); ++meeting) {
-      exchange_.meet(meeting, own);
-      const int lane = static_cast<int>(threadIdx.x) % kWarpThreads;
-      own = {0.0, 0.0};
-      if (lane < exchange_.count(meeting)) own = exchange_.part(meeting, lane);
-      own.sum = sum_of_lanes(own.sum, kWarpThreads);
-      if (counts) own.some = sum_of_lanes(own.some, kWarpThreads);
+      for (int meeting = 0; meeting < exchange_.meetings(); ++meeting) {
+        meet(meeting, counts, &own);
+      }
     }
     return own;
+  }
+  __device__ __forceinline__ void meet(int meeting, bool counts, GradientPiece *own) const {
+    exchange_.meet(meeting, *own);
+    const int lane = static_cast<int>(threadIdx.x) % kWarpThreads;
+    *own = {0.0, 0.0};
+    if (lane < exchange_.count(meeting)) *own = exchange_.part(meeting, lane);
+    own->sum = sum_of_lanes(own->sum, kWarpThreads);
+    if (counts) own->some = sum_of_lanes(own->some, kWarpThreads);
   }
 
   // After the row's loads, which need not wait for these. False: for wide_row.cuh.
@@ -111,7 +120,7 @@ class GradientCall {
       kKind == Gradient::kSoftmaxFromX || kKind == Gradient::kLogSoftmaxFromX;
   static constexpr bool kIsLog =
       kKind == Gradient::kLogSoftmax || kKind == Gradient::kLogSoftmaxFromX;
-  static constexpr int kCols = HeldGradient<In, kPacks, kFromX>::kCols;
+  static constexpr int kCols = HeldGradient<In, kPacks, kFromX, kIsPlain>::kCols;
   using Pack = float[kCols];
 
   // Calls use(i) for the elements of a pack, no more than two of them at the same time:
@@ -186,28 +195,29 @@ class GradientCall {
 
   const GeneralArgs &args_;
   const RowExchange<GradientPiece> &exchange_;
-  HeldGradient<In, kPacks, kFromX> held_;
+  HeldGradient<In, kPacks, kFromX, kIsPlain> held_;
   std::int64_t row_;
   double scale_ = args_.general.scale;
   GradientSource from_;
 };
 
 // A block is as in rows.cuh.
-template <Gradient kKind, typename In, typename Out, int kPacks>
+template <Gradient kKind, typename In, typename Out, int kPacks, bool kIsPlain = false>
 __global__ void __launch_bounds__(kRowsMostThreads, 2)
     general_backward_kernel(const __grid_constant__ GeneralArgs args) {
   extern __shared__ __align__(16) unsigned char room[];
   __shared__ TeamScratch wide_scratch;
   // A power of two of them.
-  const int rank = static_cast<int>(blockIdx.x) & (args.row_blocks - 1);
-  const int team = static_cast<int>(blockIdx.x >> (__ffs(args.row_blocks) - 1));
+  const int rank = kIsPlain ? 0 : static_cast<int>(blockIdx.x) & (args.row_blocks - 1);
+  const int team = static_cast<int>(kIsPlain ? blockIdx.x
+                                             : blockIdx.x >> (__ffs(args.row_blocks) - 1));
   const std::int64_t row = std::int64_t{team} * blockDim.y + threadIdx.y;
   const bool is_present = row < args.layout().rows;
   const RowExchange<GradientPiece> exchange(args, room, rank);
-  exchange.open();
-  GradientCall<kKind, In, Out, kPacks> call(args, exchange, is_present ? row : 0, rank);
+  if constexpr (!kIsPlain) exchange.open();
+  GradientCall<kKind, In, Out, kPacks, kIsPlain> call(args, exchange, is_present ? row : 0, rank);
   const bool is_done = call.run(is_present);
-  if (args.row_threads > kWarpThreads || args.row_blocks > 1) {
+  if (args.row_threads > kWarpThreads || (!kIsPlain && args.row_blocks > 1)) {
     if (!is_done && rank == 0) run_wide_row_backward(args, row, Team::of_block(&wide_scratch));
     return;
   }

@@ -27,8 +27,9 @@ __device__ __forceinline__ RawPack kept_of(const RawPack &raw, std::uint32_t kep
   return result;
 }
 
-// The elements of y, or x, and of dy that one thread holds of a row.
-template <typename In, int kPacks, bool kFromX>
+// The elements of y, or x, and of dy that one thread holds of a row. kIsPlain: rows are whole words
+// at one pitch, in a block each or less of it, without a mask.
+template <typename In, int kPacks, bool kFromX, bool kIsPlain>
 class HeldGradient {
  public:
   static constexpr int kCols = kWordBytes / static_cast<int>(sizeof(In));
@@ -39,13 +40,12 @@ class HeldGradient {
     // All of it now: no call comes between loading and storing.
     const std::int64_t first = cols_.first();
     source_ = as_base(static_cast<const In *>(kFromX ? args.buffers.x : args.buffers.y) +
-                          row_begin(args, kFromX ? kTensorX : kTensorY, row) + first,
+                          begin(kFromX ? kTensorX : kTensorY, row) + first,
                       args.zero);
     dy_ =
-        as_base(static_cast<const In *>(args.buffers.dy) + row_begin(args, kTensorDy, row) + first,
-                args.zero);
-    dx_first_ = row_begin(args, kTensorX, row) + first;
-    if (args.general.mask_kind == SOFTMAX_MASK_BOOL_KEEP) {
+        as_base(static_cast<const In *>(args.buffers.dy) + begin(kTensorDy, row) + first, args.zero);
+    dx_first_ = begin(kTensorX, row) + first;
+    if (!kIsPlain && args.general.mask_kind == SOFTMAX_MASK_BOOL_KEEP) {
       mask_ = static_cast<const std::uint8_t *>(args.buffers.mask) +
               row_begin(args, kTensorMask, row) + first * args.layout().axis_stride[kTensorMask];
     }
@@ -54,6 +54,7 @@ class HeldGradient {
   // What is masked or does not exist is `nothing` with a dy of 0. `length`: of the row.
   __device__ __forceinline__ void load(std::int64_t length, const RawPack &nothing) {
     const int end = cols_.within(length);
+    if constexpr (kIsPlain) return load_words(end, nothing);
     const bool is_aligned = is_word_aligned(source_);
     const bool is_dy_aligned = is_word_aligned(dy_);
     bool has_pieces = false;
@@ -130,7 +131,7 @@ class HeldGradient {
     Out *const dx = as_base(static_cast<Out *>(args_.buffers.dx) + dx_first_, args_.zero);
     const int end = cols_.within(args_.layout().cols);
     constexpr int kBytes = kCols * static_cast<int>(sizeof(Out));
-    const bool is_aligned = reinterpret_cast<std::uintptr_t>(dx) % kBytes == 0;
+    const bool is_aligned = kIsPlain || reinterpret_cast<std::uintptr_t>(dx) % kBytes == 0;
     std::uint32_t left = 0;
     // All packs, of which the compiler knows nothing: their work side by side would not fit the
     // registers.
@@ -152,7 +153,7 @@ class HeldGradient {
         left |= 1u << p;
       } else if (is_aligned && at + kCols <= end) {
         store_values(dx + at, value);
-      } else {
+      } else if (!kIsPlain) {
 #pragma unroll
         for (int i = 0; i < kCols; ++i) {
           if (at + i < end) dx[at + i] = DeviceElement<Out>::store(value[i]);
@@ -190,6 +191,30 @@ class HeldGradient {
 
   __device__ __forceinline__ std::uint32_t kept_of_pack(int p) const {
     return kept_ >> (p * kCols);
+  }
+
+  // Where a row begins.
+  __device__ __forceinline__ std::int64_t begin(int tensor, std::int64_t row) const {
+    if constexpr (kIsPlain) return row * args_.layout().stride[tensor][0];
+    return row_begin(args_, tensor, row);
+  }
+
+  // `end`: of columns that there are.
+  __device__ __forceinline__ void load_words(int end, const RawPack &nothing) {
+    if (cols_.is_whole(end)) {
+#pragma unroll
+      for (int p = 0; p < kPacks; ++p) {
+        raw_[p] = load_raw(source_ + cols_.col(p));
+        raw_dy_[p] = load_raw(dy_ + cols_.col(p));
+      }
+    } else {
+#pragma unroll
+      for (int p = 0; p < kPacks; ++p) {
+        const int at = cols_.col(p);
+        raw_[p] = at < end ? load_raw(source_ + at) : nothing;
+        raw_dy_[p] = at < end ? load_raw(dy_ + at) : RawPack{};
+      }
+    }
   }
 
   // For the compiler, elements of which nothing has been made yet: what was made of them for the

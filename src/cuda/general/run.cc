@@ -31,10 +31,32 @@ dim3 grid_of(std::int64_t blocks) {
   return dim3(static_cast<unsigned>(std::min<std::int64_t>(blocks, INT_MAX)));
 }
 
+// Whether the rows of a tensor begin at multiples of so many bytes.
+bool has_aligned_rows(const Layout &layout, int tensor, const void *data, int size, int bytes) {
+  return reinterpret_cast<std::uintptr_t>(data) % bytes == 0 &&
+         layout.pitch(tensor) * size % bytes == 0;
+}
+
+// Whether log-softmax's gradient from y is of rows of whole words in 16 bits, in a block or less,
+// without a mask.
+bool is_plain_log_backward(const Policy &policy, const Problem &problem, const GeneralArgs &args) {
+  const General &general = args.general;
+  const Layout &layout = args.layout();
+  const auto is_words = [&](int tensor, const void *data) {
+    return has_aligned_rows(layout, tensor, data, 2, kHeldPackBytes);
+  };
+  return problem.is_log() && !general.given_stats && dtype_size(general.dy_dtype) == 2 &&
+         policy.row_blocks == 1 && general.mask_kind == SOFTMAX_MASK_NONE && layout.dims <= 1 &&
+         is_whole_words(problem.cols, 2) && is_words(kTensorX, args.buffers.dx) &&
+         is_words(kTensorY, args.buffers.y) && is_words(kTensorDy, args.buffers.dy);
+}
+
 // A team for every row.
 void plan_rows(const Policy &policy, const Problem &problem, GeneralLaunch *launch) {
   const General &general = launch->args.general;
-  if (general.is_backward()) {
+  if (general.is_backward() && is_plain_log_backward(policy, problem, launch->args)) {
+    launch->kernel = general_log_backward_kernel_for(general.dy_dtype, policy.packs);
+  } else if (general.is_backward()) {
     launch->kernel = general_backward_kernel_for(
         general.dy_dtype, problem.x_dtype, problem.is_log(), general.given_stats, policy.packs);
   } else {
@@ -86,12 +108,6 @@ bool plan_stats(const Policy &policy, const Problem &problem, GeneralLaunch *lau
     launch->block = dim3(static_cast<unsigned>(launch->args.row_threads));
   }
   return true;
-}
-
-// Whether the rows of a tensor begin at multiples of so many bytes.
-bool has_aligned_rows(const Layout &layout, int tensor, const void *data, int size, int bytes) {
-  return reinterpret_cast<std::uintptr_t>(data) % bytes == 0 &&
-         layout.pitch(tensor) * size % bytes == 0;
 }
 
 // Softmax and nothing beside it, under a boolean mask or none.

@@ -23,6 +23,15 @@ const void *with_packs(std::int32_t packs) {
   }
 }
 
+template <typename In>
+const void *plain_with_packs(std::int32_t packs) {
+  switch (packs) {
+    case 2: return address(general_backward_kernel<Gradient::kLogSoftmax, In, In, 2, true>);
+    case 4: return address(general_backward_kernel<Gradient::kLogSoftmax, In, In, 4, true>);
+    default: return nullptr;
+  }
+}
+
 template <typename In, typename Out>
 const void *with_kind(bool is_log, bool from_x, std::int32_t packs) {
   // x and dx are of one type.
@@ -52,6 +61,14 @@ const void *general_backward_kernel_for(std::int32_t in_dtype, std::int32_t dx_d
   switch (in_dtype) {
     case SOFTMAX_DTYPE_F16: return with_kind<__half, __half>(is_log, from_x, packs);
     case SOFTMAX_DTYPE_BF16: return with_kind<__nv_bfloat16, __nv_bfloat16>(is_log, from_x, packs);
+    default: return nullptr;
+  }
+}
+
+const void *general_log_backward_kernel_for(std::int32_t dtype, std::int32_t packs) {
+  switch (dtype) {
+    case SOFTMAX_DTYPE_F16: return plain_with_packs<__half>(packs);
+    case SOFTMAX_DTYPE_BF16: return plain_with_packs<__nv_bfloat16>(packs);
     default: return nullptr;
   }
 }
