@@ -23,14 +23,21 @@ enum class Gradient {
   kLogSoftmaxFromX
 };
 
+// Which rows a kernel is for. What is asked of any stands between a block's start and its first
+// word.
+enum class GradientRows {
+  kAny,
+  kWords,        // whole words at one pitch, without a mask, in a block or less
+  kClusterWords  // the same over a cluster
+};
+
 // What a warp tells the others of its part of a row.
 struct alignas(16) GradientPiece {
   double sum;
   double some;  // elements that are neither masked nor -inf, where they are counted
 };
 
-// kIsPlain: see HeldGradient.
-template <Gradient kKind, typename In, typename Out, int kPacks, bool kIsPlain>
+template <Gradient kKind, typename In, typename Out, int kPacks, GradientRows kRows>
 class GradientCall {
  public:
   __device__ __forceinline__ GradientCall(const GeneralArgs &args,
@@ -85,8 +92,11 @@ class GradientCall {
     const int lanes = args_.row_threads < kWarpThreads ? args_.row_threads : kWarpThreads;
     own.sum = sum_of_lanes(own.sum, lanes);
     if (counts) own.some = sum_of_lanes(own.some, lanes);
-    if constexpr (kIsPlain) {
+    if constexpr (kRows == GradientRows::kWords) {
       if (args_.row_threads > kWarpThreads) meet(0, counts, &own);
+    } else if constexpr (kRows == GradientRows::kClusterWords) {
+      meet(0, counts, &own);
+      meet(1, counts, &own);
     } else {
 #pragma unroll 1
       for (int meeting = 0; meeting < exchange_.meetings(); ++meeting) {
@@ -115,6 +125,7 @@ class GradientCall {
     return is_usual && fabs(from_.max) < 0x1p100 && from_.sum > 0x1p-60 && from_.sum < 0x1p60;
   }
 
+  static constexpr bool kIsPlain = kRows != GradientRows::kAny;
   static constexpr bool kIsNarrow = sizeof(In) == 2;
   static constexpr bool kFromX =
       kKind == Gradient::kSoftmaxFromX || kKind == Gradient::kLogSoftmaxFromX;
@@ -202,22 +213,24 @@ class GradientCall {
 };
 
 // A block is as in rows.cuh.
-template <Gradient kKind, typename In, typename Out, int kPacks, bool kIsPlain = false>
+template <Gradient kKind, typename In, typename Out, int kPacks,
+          GradientRows kRows = GradientRows::kAny>
 __global__ void __launch_bounds__(kRowsMostThreads, 2)
     general_backward_kernel(const __grid_constant__ GeneralArgs args) {
   extern __shared__ __align__(16) unsigned char room[];
   __shared__ TeamScratch wide_scratch;
   // A power of two of them.
-  const int rank = kIsPlain ? 0 : static_cast<int>(blockIdx.x) & (args.row_blocks - 1);
-  const int team = static_cast<int>(kIsPlain ? blockIdx.x
+  constexpr bool kIsBlock = kRows == GradientRows::kWords;
+  const int rank = kIsBlock ? 0 : static_cast<int>(blockIdx.x) & (args.row_blocks - 1);
+  const int team = static_cast<int>(kIsBlock ? blockIdx.x
                                              : blockIdx.x >> (__ffs(args.row_blocks) - 1));
   const std::int64_t row = std::int64_t{team} * blockDim.y + threadIdx.y;
   const bool is_present = row < args.layout().rows;
   const RowExchange<GradientPiece> exchange(args, room, rank);
-  if constexpr (!kIsPlain) exchange.open();
-  GradientCall<kKind, In, Out, kPacks, kIsPlain> call(args, exchange, is_present ? row : 0, rank);
+  if constexpr (!kIsBlock) exchange.open();
+  GradientCall<kKind, In, Out, kPacks, kRows> call(args, exchange, is_present ? row : 0, rank);
   const bool is_done = call.run(is_present);
-  if (args.row_threads > kWarpThreads || (!kIsPlain && args.row_blocks > 1)) {
+  if (args.row_threads > kWarpThreads || (!kIsBlock && args.row_blocks > 1)) {
     if (!is_done && rank == 0) run_wide_row_backward(args, row, Team::of_block(&wide_scratch));
     return;
   }

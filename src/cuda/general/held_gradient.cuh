@@ -28,7 +28,7 @@ __device__ __forceinline__ RawPack kept_of(const RawPack &raw, std::uint32_t kep
 }
 
 // The elements of y, or x, and of dy that one thread holds of a row. kIsPlain: rows are whole words
-// at one pitch, in a block each or less of it, without a mask.
+// at one pitch, without a mask.
 template <typename In, int kPacks, bool kFromX, bool kIsPlain>
 class HeldGradient {
  public:

@@ -43,7 +43,9 @@ const void *column_runs_kernel_for(std::int32_t dtype, bool is_apart);
 // The gradients of dense rows: in_dtype is that of dy and of y, or x.
 const void *general_backward_kernel_for(std::int32_t in_dtype, std::int32_t dx_dtype, bool is_log,
                                         bool from_x, std::int32_t packs);
-// Of log-softmax from y, in 16 bits, of rows of whole words in a block or less, without a mask.
-const void *general_log_backward_kernel_for(std::int32_t dtype, std::int32_t packs);
+// The same of log-softmax from y, of rows of whole words without a mask, of 16 bits, or in float32
+// over clusters; null where there is nothing to gain by it.
+const void *general_log_backward_kernel_for(std::int32_t dtype, std::int32_t packs,
+                                            bool is_cluster);
 
 }  // namespace softmax

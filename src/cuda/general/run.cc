@@ -37,28 +37,34 @@ bool has_aligned_rows(const Layout &layout, int tensor, const void *data, int si
          layout.pitch(tensor) * size % bytes == 0;
 }
 
-// Whether log-softmax's gradient from y is of rows of whole words in 16 bits, in a block or less,
-// without a mask.
-bool is_plain_log_backward(const Policy &policy, const Problem &problem, const GeneralArgs &args) {
+// The kernel for log-softmax's gradient from y of rows of whole words without a mask; null for
+// other rows, or none.
+const void *plain_log_backward_kernel(const Policy &policy, const Problem &problem,
+                                      const GeneralArgs &args) {
   const General &general = args.general;
   const Layout &layout = args.layout();
+  const int size = dtype_size(problem.x_dtype);
   const auto is_words = [&](int tensor, const void *data) {
-    return has_aligned_rows(layout, tensor, data, 2, kHeldPackBytes);
+    return has_aligned_rows(layout, tensor, data, size, kHeldPackBytes);
   };
-  return problem.is_log() && !general.given_stats && dtype_size(general.dy_dtype) == 2 &&
-         policy.row_blocks == 1 && general.mask_kind == SOFTMAX_MASK_NONE && layout.dims <= 1 &&
-         is_whole_words(problem.cols, 2) && is_words(kTensorX, args.buffers.dx) &&
-         is_words(kTensorY, args.buffers.y) && is_words(kTensorDy, args.buffers.dy);
+  if (!problem.is_log() || general.given_stats || general.dy_dtype != problem.x_dtype ||
+      general.mask_kind != SOFTMAX_MASK_NONE || layout.dims > 1 ||
+      !is_whole_words(problem.cols, size) || !is_words(kTensorX, args.buffers.dx) ||
+      !is_words(kTensorY, args.buffers.y) || !is_words(kTensorDy, args.buffers.dy)) {
+    return nullptr;
+  }
+  return general_log_backward_kernel_for(problem.x_dtype, policy.packs, policy.row_blocks > 1);
 }
 
 // A team for every row.
 void plan_rows(const Policy &policy, const Problem &problem, GeneralLaunch *launch) {
   const General &general = launch->args.general;
-  if (general.is_backward() && is_plain_log_backward(policy, problem, launch->args)) {
-    launch->kernel = general_log_backward_kernel_for(general.dy_dtype, policy.packs);
-  } else if (general.is_backward()) {
-    launch->kernel = general_backward_kernel_for(
-        general.dy_dtype, problem.x_dtype, problem.is_log(), general.given_stats, policy.packs);
+  if (general.is_backward()) {
+    launch->kernel = plain_log_backward_kernel(policy, problem, launch->args);
+    if (launch->kernel == nullptr) {
+      launch->kernel = general_backward_kernel_for(
+          general.dy_dtype, problem.x_dtype, problem.is_log(), general.given_stats, policy.packs);
+    }
   } else {
     launch->kernel = general_rows_kernel_for(
         problem.x_dtype, policy.packs, general.mask_kind == SOFTMAX_MASK_ADDITIVE,

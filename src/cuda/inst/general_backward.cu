@@ -23,13 +23,24 @@ const void *with_packs(std::int32_t packs) {
   }
 }
 
+template <typename In, int kPacks, GradientRows kRows>
+const void *log_words() {
+  return address(general_backward_kernel<Gradient::kLogSoftmax, In, In, kPacks, kRows>);
+}
+
+// In a block, or less of it.
 template <typename In>
-const void *plain_with_packs(std::int32_t packs) {
+const void *block_log_words(std::int32_t packs) {
   switch (packs) {
-    case 2: return address(general_backward_kernel<Gradient::kLogSoftmax, In, In, 2, true>);
-    case 4: return address(general_backward_kernel<Gradient::kLogSoftmax, In, In, 4, true>);
+    case 2: return log_words<In, 2, GradientRows::kWords>();
+    case 4: return log_words<In, 4, GradientRows::kWords>();
     default: return nullptr;
   }
+}
+
+template <typename In>
+const void *cluster_log_words(std::int32_t packs) {
+  return packs == 4 ? log_words<In, 4, GradientRows::kClusterWords>() : nullptr;
 }
 
 template <typename In, typename Out>
@@ -65,10 +76,15 @@ const void *general_backward_kernel_for(std::int32_t in_dtype, std::int32_t dx_d
   }
 }
 
-const void *general_log_backward_kernel_for(std::int32_t dtype, std::int32_t packs) {
+const void *general_log_backward_kernel_for(std::int32_t dtype, std::int32_t packs,
+                                            bool is_cluster) {
   switch (dtype) {
-    case SOFTMAX_DTYPE_F16: return plain_with_packs<__half>(packs);
-    case SOFTMAX_DTYPE_BF16: return plain_with_packs<__nv_bfloat16>(packs);
+    case SOFTMAX_DTYPE_F32: return is_cluster ? cluster_log_words<float>(packs) : nullptr;
+    case SOFTMAX_DTYPE_F16:
+      return is_cluster ? cluster_log_words<__half>(packs) : block_log_words<__half>(packs);
+    case SOFTMAX_DTYPE_BF16:
+      return is_cluster ? cluster_log_words<__nv_bfloat16>(packs)
+                        : block_log_words<__nv_bfloat16>(packs);
     default: return nullptr;
   }
 }
