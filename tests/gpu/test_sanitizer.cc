@@ -295,6 +295,39 @@ TEST_CASE("no kernel of the general call leaves its buffers or races", "[sanitiz
       {SOFTMAX_ALGO_WARP, SOFTMAX_ALGO_BLOCK, SOFTMAX_ALGO_CLUSTER, SOFTMAX_ALGO_COLUMN});
 }
 
+TEST_CASE("no kernel for rows of whole words leaves its buffers or races", "[sanitizer]") {
+  // 70 rows over clusters: more than find room at once, whose first ones have later ones' words
+  // fetched.
+  GeneralCalls calls(device(), How::kExactly);
+  constexpr softmax_dtype_t kTypes[][2] = {{SOFTMAX_DTYPE_F32, SOFTMAX_DTYPE_F32},
+                                           {SOFTMAX_DTYPE_F16, SOFTMAX_DTYPE_F32},
+                                           {SOFTMAX_DTYPE_BF16, SOFTMAX_DTYPE_BF16}};
+  for (const auto &types : kTypes) {
+    for (const std::int64_t cols : {1032, 4104}) {
+      for (const int kind : {SOFTMAX_MASK_NONE, SOFTMAX_MASK_BOOL_KEEP}) {
+        GeneralCase c;
+        c.shape = {5, cols};
+        c.x_dtype = types[0];
+        c.y_dtype = types[1];
+        c.mask_kind = kind;
+        c.scale = 0.9;
+        c.has_row_scale = true;
+        calls.check(c);
+      }
+    }
+    for (const std::int64_t cols : {136, 2056, 33000}) {
+      GeneralCase c;
+      c.shape = {cols > 20000 ? 70 : 5, cols};
+      c.x_dtype = c.y_dtype = types[0];
+      c.direction = SOFTMAX_DIRECTION_BACKWARD;
+      c.op = SOFTMAX_OP_LOGSOFTMAX;
+      c.every = cols > 20000 ? 23 : 1;
+      calls.check(c);
+    }
+  }
+  calls.require_served({SOFTMAX_ALGO_WARP, SOFTMAX_ALGO_BLOCK, SOFTMAX_ALGO_CLUSTER});
+}
+
 TEST_CASE("what ends a row early is not read past by a wide load either", "[sanitizer]") {
   // Two rows of ones whose memory ends where the second one's length or causal mask does. The
   // output is far from them: the library must take what it is told of x for x.

@@ -26,6 +26,7 @@ struct GeneralArgs {
 
   std::int32_t row_threads;  // that share a row, in a block
   std::int32_t row_blocks;   // that share a row: a cluster, or 1
+  std::int32_t ahead;        // to the row that takes this one's place on the card, about
   std::uint32_t zero;        // 0, of which the compiler knows nothing
   ColumnShape column;        // COLUMN
   ColumnTile tile;

@@ -51,6 +51,13 @@ class GradientCall {
     const auto length = [&] { return kIsPlain ? args_.layout().cols : row_length(args_, row_); };
     held_.load(is_present ? length() : 0,
                kKind == Gradient::kSoftmax ? RawPack{} : empty_pack<In>());
+#if SOFTMAX_BULK_COPY
+    // A cluster that starts in this one's place has nobody else to ask for its words.
+    if constexpr (kRows == GradientRows::kClusterWords) {
+      const std::int64_t next = row_ + args_.ahead;
+      if (threadIdx.x == 0 && next < args_.layout().rows) held_.prefetch(next);
+    }
+#endif
     // A row that is none for this comes along: shuffles are the whole warp's, whoever has its other
     // rows.
     const bool is_usual = !is_present || take_factors();
@@ -222,8 +229,8 @@ __global__ void __launch_bounds__(kRowsMostThreads, 2)
   // A power of two of them.
   constexpr bool kIsBlock = kRows == GradientRows::kWords;
   const int rank = kIsBlock ? 0 : static_cast<int>(blockIdx.x) & (args.row_blocks - 1);
-  const int team = static_cast<int>(kIsBlock ? blockIdx.x
-                                             : blockIdx.x >> (__ffs(args.row_blocks) - 1));
+  const int team =
+      static_cast<int>(kIsBlock ? blockIdx.x : blockIdx.x >> (__ffs(args.row_blocks) - 1));
   const std::int64_t row = std::int64_t{team} * blockDim.y + threadIdx.y;
   const bool is_present = row < args.layout().rows;
   const RowExchange<GradientPiece> exchange(args, room, rank);

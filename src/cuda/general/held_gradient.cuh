@@ -42,8 +42,8 @@ class HeldGradient {
     source_ = as_base(static_cast<const In *>(kFromX ? args.buffers.x : args.buffers.y) +
                           begin(kFromX ? kTensorX : kTensorY, row) + first,
                       args.zero);
-    dy_ =
-        as_base(static_cast<const In *>(args.buffers.dy) + begin(kTensorDy, row) + first, args.zero);
+    dy_ = as_base(static_cast<const In *>(args.buffers.dy) + begin(kTensorDy, row) + first,
+                  args.zero);
     dx_first_ = begin(kTensorX, row) + first;
     if (!kIsPlain && args.general.mask_kind == SOFTMAX_MASK_BOOL_KEEP) {
       mask_ = static_cast<const std::uint8_t *>(args.buffers.mask) +
@@ -79,6 +79,18 @@ class HeldGradient {
     }
     if (args_.general.mask_kind != SOFTMAX_MASK_NONE) take_mask(end, nothing);
   }
+
+#if SOFTMAX_BULK_COPY
+  // With kIsPlain: the block's part of a row comes to L2.
+  __device__ __forceinline__ void prefetch(std::int64_t row) const {
+    const std::int64_t bytes = cols_.within(args_.layout().cols) * sizeof(In);
+    const void *const source = kFromX ? args_.buffers.x : args_.buffers.y;
+    const std::uint64_t first = begin_of(source, kFromX ? kTensorX : kTensorY, row);
+    const std::uint64_t dy_first = begin_of(args_.buffers.dy, kTensorDy, row);
+    prefetch_range({first, first + bytes});
+    prefetch_range({dy_first, dy_first + bytes});
+  }
+#endif
 
   // add(sum, source, dy) over the elements, one after another.
   template <typename Add>
@@ -197,6 +209,12 @@ class HeldGradient {
   __device__ __forceinline__ std::int64_t begin(int tensor, std::int64_t row) const {
     if constexpr (kIsPlain) return row * args_.layout().stride[tensor][0];
     return row_begin(args_, tensor, row);
+  }
+
+  // Where the block's part of it does.
+  __device__ __forceinline__ std::uint64_t begin_of(const void *data, int tensor,
+                                                    std::int64_t row) const {
+    return address_of(static_cast<const In *>(data) + begin(tensor, row) + cols_.first());
   }
 
   // `end`: of columns that there are.

@@ -22,8 +22,8 @@ const void *general_wide_kernel_address();
 // has a row to itself and stores results, for which there may be a kernel with more registers.
 const void *general_rows_kernel_for(std::int32_t x_dtype, std::int32_t packs, bool is_added,
                                     bool is_alone);
-// Softmax of such rows of whole words, a block each, of 32 elements a thread, by whole warps, with a
-// mask of a byte an element or none; to x's type or to float32.
+// Softmax of such rows of whole words, a block each, of 32 elements a thread, by whole warps, with
+// a mask of a byte an element or none; to x's type or to float32.
 const void *general_alone_kernel_for(std::int32_t x_dtype, std::int32_t y_dtype);
 // The same by clusters that stay, to any type of 16 or 32 bits.
 const void *general_persistent_kernel_for(std::int32_t x_dtype, bool has_mask);

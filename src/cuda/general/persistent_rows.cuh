@@ -13,6 +13,7 @@
 #include "cuda/general/row_numbers.cuh"
 #include "cuda/general/row_piece.cuh"
 #include "cuda/general/wide_row.cuh"
+#include "cuda/general/word_row.cuh"
 #include "cuda/prim/compile.cuh"
 #include "cuda/prim/held_parts.cuh"
 
@@ -139,14 +140,8 @@ class PersistentRows {
     }
   }
   // The row's values: -inf for what is masked or does not exist.
-  __device__ __forceinline__ void unpack_row(bool is_negative) {
-#pragma unroll
-    for (int p = 0; p < kPacks; ++p) {
-      float value[kCols];
-      unpack<X>(raw_[p], value);
-#pragma unroll
-      for (int i = 0; i < kCols; ++i) value_[p * kCols + i] = value[i];
-    }
+  __device__ __forceinline__ void take_values(bool is_negative) {
+    unpack_row<X>(raw_, value_);
     if (is_negative) {
 #pragma unroll
       for (int i = 0; i < kValues; ++i) value_[i] = -value_[i];
@@ -161,22 +156,14 @@ class PersistentRows {
         }
       }
     }
-    if constexpr (kHasMask) {
-#pragma unroll
-      for (int p = 0; p < kPacks; ++p) {
-#pragma unroll
-        for (int i = 0; i < kCols; ++i) {
-          if (!keep_[p].has(i)) value_[p * kCols + i] = -Limits<float>::infinity();
-        }
-      }
-    }
+    if constexpr (kHasMask) mask_row(keep_, value_);
   }
 
   // ---- a row ----
 
   // Whether nothing has been written, the row being one for wide_row.cuh.
   __device__ __forceinline__ bool run_row(bool has_next) {
-    unpack_row((args_.general.scale < 0.0) != (factor_ < 0.0f));
+    take_values((args_.general.scale < 0.0) != (factor_ < 0.0f));
     float part_max = warp_max_or_nan(tree_max<0, kValues>(value_));
     // The scale's constants come after the mask has gone: there is no room for both.
     asm volatile("" : "+f"(factor_), "+f"(part_max));
@@ -188,9 +175,9 @@ class PersistentRows {
     double plain;
     if (args_.y_dtype != SOFTMAX_DTYPE_F32) {
       const ScaledCoarseTerms coarse(finite_or_zero(part_max), scaling, terms);
-      plain = take_terms<ScaledCoarseTerms>([&](float v) { return coarse(v); });
+      plain = take_row_terms<ScaledCoarseTerms, kCols>(value_, coarse);
     } else {
-      plain = take_terms<ScaledTerms>([&](float v) { return terms(v); });
+      plain = take_row_terms<ScaledTerms, kCols>(value_, terms);
     }
     plain = warp_sum_of_units<kSumBits>(plain);
 
@@ -205,10 +192,10 @@ class PersistentRows {
       const bool has_nan = !(max < Limits<float>::infinity());
       if (has_nan || max == -Limits<float>::infinity()) {
         const float nan = Limits<float>::infinity() - Limits<float>::infinity();
-        change([&](float) { return !has_nan && args_.empty_is_zero ? 0.0f : nan; });
+        change_row(value_, [&](float) { return !has_nan && args_.empty_is_zero ? 0.0f : nan; });
       } else {
         scale_terms(times_power(near_reciprocal(whole.plain), part_exponent - all.exponent()),
-                    args_.y_dtype, [&](auto make) { change(make); });
+                    args_.y_dtype, [&](auto make) { change_row(value_, make); });
       }
     }
     store(!is_wide, has_next);
@@ -245,24 +232,6 @@ class PersistentRows {
         count, [&](int i) -> const RowPiece & { return pieces[i]; }, scaling, false, true);
   }
 
-  template <typename Make>
-  __device__ __forceinline__ void change(Make make) {
-#pragma unroll
-    for (int i = 0; i < kValues; ++i) value_[i] = make(value_[i]);
-  }
-  template <typename Terms, typename Make>
-  __device__ __forceinline__ double take_terms(Make make) {
-    constexpr int kTogether = Terms::kTermsTogether < kCols ? Terms::kTermsTogether : kCols;
-    double sum = 0.0;
-#pragma unroll
-    for (int first = 0; first < kValues; first += kTogether) {
-      float term[kTogether];
-#pragma unroll
-      for (int i = 0; i < kTogether; ++i) term[i] = value_[first + i] = make(value_[first + i]);
-      sum += sum_of<Terms>(term);
-    }
-    return sum;
-  }
   // ---- results, and the next row's words in their place ----
 
   __device__ __forceinline__ void store(bool has_results, bool has_next) {
@@ -282,7 +251,7 @@ class PersistentRows {
     if (has_results && has_next && cols_.is_whole(end_)) {
 #pragma unroll
       for (int p = 0; p < kPacks; ++p, place.advance()) {
-        store_pack(y + place.at, p, true);
+        store_row_pack<kCols>(y + place.at, value_, p, true);
         raw_[p] = load_raw(x + place.at);
       }
       load_mask(next);
@@ -295,24 +264,15 @@ class PersistentRows {
     for (int p = 0; p < kPacks; ++p, place.advance()) {
       const bool is_there = place.at < end_;
       if (has_results && place.at + warp_left <= end_) {
-        store_pack(y + place.at, p, true);
+        store_row_pack<kCols>(y + place.at, value_, p, true);
       } else if (has_results && is_there) {
-        store_pack(y + place.at, p, false);
+        store_row_pack<kCols>(y + place.at, value_, p, false);
       }
       raw_[p] = empty_pack<X>();
       if (is_there && has_next) raw_[p] = load_raw(x + place.at);
     }
     load_mask(next);
   }
-  // A pack that exists.
-  template <typename Y>
-  __device__ __forceinline__ void store_pack(Y *to, int p, bool is_warp) const {
-    float value[kCols];
-#pragma unroll
-    for (int i = 0; i < kCols; ++i) value[i] = value_[p * kCols + i];
-    store_row_values(to, value, is_warp);
-  }
-
   const GeneralArgs &args_;
   PersistentRoom &room_;
   const HeldCols<kCols, kPacks> cols_;

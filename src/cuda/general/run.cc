@@ -31,6 +31,11 @@ dim3 grid_of(std::int64_t blocks) {
   return dim3(static_cast<unsigned>(std::min<std::int64_t>(blocks, INT_MAX)));
 }
 
+// Of kernels that hold rows in 64 registers a thread.
+std::int64_t blocks_at_once(const DeviceCaps &caps, int threads) {
+  return std::int64_t{caps.sm_count} * (kRegisters / kPersistentRegisters / threads);
+}
+
 // Whether the rows of a tensor begin at multiples of so many bytes.
 bool has_aligned_rows(const Layout &layout, int tensor, const void *data, int size, int bytes) {
   return reinterpret_cast<std::uintptr_t>(data) % bytes == 0 &&
@@ -57,7 +62,8 @@ const void *plain_log_backward_kernel(const Policy &policy, const Problem &probl
 }
 
 // A team for every row.
-void plan_rows(const Policy &policy, const Problem &problem, GeneralLaunch *launch) {
+void plan_rows(const DeviceCaps &caps, const Policy &policy, const Problem &problem,
+               GeneralLaunch *launch) {
   const General &general = launch->args.general;
   if (general.is_backward()) {
     launch->kernel = plain_log_backward_kernel(policy, problem, launch->args);
@@ -80,6 +86,8 @@ void plan_rows(const Policy &policy, const Problem &problem, GeneralLaunch *laun
   launch->grid = grid_of(teams * policy.row_blocks);
   launch->cluster = static_cast<unsigned>(policy.cluster);
   launch->args.row_blocks = policy.row_blocks;
+  launch->args.ahead =
+      static_cast<std::int32_t>(blocks_at_once(caps, policy.threads_per_row) / policy.row_blocks);
 }
 
 // Blocks, or clusters, that take one row after another.
@@ -152,9 +160,8 @@ bool plan_persistent(const DeviceCaps &caps, const Policy &policy, const Problem
       !has_whole_words(problem, args)) {
     return false;
   }
-  const std::int64_t blocks_at_once =
-      std::int64_t{caps.sm_count} * (kRegisters / kPersistentRegisters / policy.threads_per_row);
-  if (problem.rows * policy.row_blocks <= blocks_at_once) return false;
+  const std::int64_t at_once = blocks_at_once(caps, policy.threads_per_row);
+  if (problem.rows * policy.row_blocks <= at_once) return false;
   const void *const kernel = general_persistent_kernel_for(
       problem.x_dtype, args.general.mask_kind == SOFTMAX_MASK_BOOL_KEEP);
   if (kernel == nullptr) return false;
@@ -348,7 +355,7 @@ GeneralLaunch plan(const DeviceCaps &caps, const Policy &policy, const Problem &
   } else if (!plan_stats(policy, problem, &launch) &&
              !plan_persistent(caps, policy, problem, &launch) &&
              !plan_alone(policy, problem, &launch)) {
-    plan_rows(policy, problem, &launch);
+    plan_rows(caps, policy, problem, &launch);
   }
   return launch;
 }
