@@ -15,8 +15,8 @@ MOST_STACK_BYTES = 64
 # which waits for arithmetic; 16-bit rows off a word's boundary with results of 32 bits; the general
 # call's, whose stack is that of the rows that they leave for float64, and of given statistics.
 SPILLING = (
-    ("13column_kernel", 192), ("18held_column_kernel", 216), ("18column_runs_kernel", 152),
-    ("19general_rows_kernel", 304),
+    ("13column_kernel", 192), ("18held_column_kernel", 216), ("18column_runs_kernel", 176),
+    ("19general_rows_kernel", 304), ("20general_alone_kernel", 120),
     ("20general_stats_kernel", 192), ("25general_persistent_kernel", 152),
     ("19general_wide_kernel", 144), ("23general_backward_kernel", 192),
     ("11grid_kernel", 176), ("14cluster_kernel", 120), ("12block_kernelIdd", 200),
