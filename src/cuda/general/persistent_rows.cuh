@@ -189,14 +189,9 @@ class PersistentRows {
     const ScaledTerms all(finite_or_zero(max), scaling);
     const bool is_wide = !scaling.is_usual || !all.is_well_near();
     if (!is_wide) {
-      const bool has_nan = !(max < Limits<float>::infinity());
-      if (has_nan || max == -Limits<float>::infinity()) {
-        const float nan = Limits<float>::infinity() - Limits<float>::infinity();
-        change_row(value_, [&](float) { return !has_nan && args_.empty_is_zero ? 0.0f : nan; });
-      } else {
-        scale_terms(times_power(near_reciprocal(whole.plain), part_exponent - all.exponent()),
-                    args_.y_dtype, [&](auto make) { change_row(value_, make); });
-      }
+      finish_softmax_row(value_, max, args_, args_.y_dtype, [&] {
+        return times_power(near_reciprocal(whole.plain), part_exponent - all.exponent());
+      });
     }
     store(!is_wide, has_next);
     return is_wide;
@@ -273,6 +268,7 @@ class PersistentRows {
     }
     load_mask(next);
   }
+
   const GeneralArgs &args_;
   PersistentRoom &room_;
   const HeldCols<kCols, kPacks> cols_;

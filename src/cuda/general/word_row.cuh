@@ -4,6 +4,7 @@
 
 #include "cuda/general/pack.cuh"
 #include "cuda/general/part_terms.cuh"
+#include "cuda/general/row_piece.cuh"
 
 namespace softmax {
 
@@ -51,6 +52,21 @@ __device__ __forceinline__ double take_row_terms(float (&value)[kValues], Make m
     sum += sum_of<Terms>(term);
   }
   return sum;
+}
+
+// Softmax of terms, of a row of that maximum, which are to be multiplied by factor(). A row with a
+// NaN or a +inf, or without an element above -inf, is the same throughout.
+template <int kValues, typename Factor>
+__device__ __forceinline__ void finish_softmax_row(float (&value)[kValues], float max,
+                                                   const GeneralArgs &args, std::int32_t y_dtype,
+                                                   Factor factor) {
+  const bool has_nan = !(max < Limits<float>::infinity());
+  if (has_nan || max == -Limits<float>::infinity()) {
+    const float nan = Limits<float>::infinity() - Limits<float>::infinity();
+    change_row(value, [&](float) { return !has_nan && args.empty_is_zero ? 0.0f : nan; });
+  } else {
+    scale_terms(factor(), y_dtype, [&](auto make) { change_row(value, make); });
+  }
 }
 
 // Pack p, to `to`. is_warp: as for store_row_values.
