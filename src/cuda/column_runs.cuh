@@ -11,6 +11,7 @@
 #include "cuda/general/column_numbers.cuh"
 #include "cuda/general/wide_row.cuh"
 #include "cuda/prim/bulk.cuh"
+#include "cuda/prim/compile.cuh"
 #include "cuda/prim/raw_pack.cuh"
 
 namespace softmax {
@@ -327,7 +328,7 @@ class ColumnRun {
 constexpr int kRunBlocks = 10;
 
 template <typename X, bool kIsApart>
-__global__ void __launch_bounds__(kRunThreads, kIsApart ? 8 : kRunBlocks)
+__global__ void __launch_bounds__(kRunThreads, kResident<(kIsApart ? 8 : kRunBlocks), kRunThreads>)
     column_runs_kernel(const __grid_constant__ GeneralArgs args) {
 #if SOFTMAX_BULK_COPY
   extern __shared__ __align__(128) unsigned char slots[];

@@ -18,8 +18,9 @@ const void *held_column_for_shape(std::int32_t threads, std::int32_t lanes) {
     return held_column_address(held_column_kernel<X, 2, kHeldAlonePositions, kIsApart, true>);
   }
   if constexpr (sizeof(X) == 1) {
-    if (lanes == 4)
+    if (lanes == 4) {
       return held_column_address(held_column_kernel<X, 4, kPositions, kIsApart, false>);
+    }
   }
   return held_column_address(held_column_kernel<X, 2, kPositions, kIsApart, false>);
 }
